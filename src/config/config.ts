@@ -1,0 +1,159 @@
+/*
+ * What gateway.yaml says, checked and resolved. Plain data throughout (it crosses threads by structured clone); fields keep the names they
+ * have in the file. Durations are milliseconds, sizes bytes, money whole Rial as bigint; a ceiling that is `null` is none.
+ */
+
+/** Milliseconds. */
+export type Ms = number
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** `null` is no ceiling. Whole numbers. */
+export interface Plan {
+  readonly name: string
+  readonly requests_per_minute: bigint | null
+  readonly requests_per_hour: bigint | null
+  readonly requests_per_day: bigint | null
+  readonly tokens_per_minute: bigint | null
+  /** Models that the plan may use: ids, aliases, `provider/*`, `*`. `null`: all. */
+  readonly models: readonly string[] | null
+}
+
+export interface Budget {
+  readonly daily_tokens: bigint | null
+  readonly daily_rial: bigint | null
+  readonly monthly_rial: bigint | null
+}
+
+/** Who asks. Limits, budgets and usage attach to it. */
+export interface Key {
+  readonly name: string
+  readonly account: string | null
+  readonly plan: Plan
+  readonly budget: Budget
+  /** SHA-256 of the secret, 64 lower-case hex digits. The secret itself is not kept. */
+  readonly sha256: string
+  /** As with a plan; both must allow. */
+  readonly models: readonly string[] | null
+  /** From this moment on (ms since the epoch) the key is unknown. */
+  readonly expires: number | null
+  readonly disabled: boolean
+}
+
+export interface Account {
+  readonly name: string
+  readonly opening_balance_rial: bigint
+}
+
+/** An exact non-negative rational number of Rial: `numerator / denominator`. */
+export interface Rational {
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+/** Rial per 1,000,000 tokens, and per request. Whole Rial (a foreign price is converted and rounded up when the file is read). */
+export interface Price {
+  readonly input: bigint
+  /** What is read from the provider's cache. Defaults to `input`. */
+  readonly cached_input: bigint
+  readonly output: bigint
+  readonly request: bigint
+}
+
+export interface Timeouts {
+  readonly connect: Ms
+  readonly first_byte: Ms
+  readonly idle: Ms
+  readonly total: Ms
+}
+
+/** One provider as configured. `options` are the kind's own settings, checked against the schema that the kind exports. */
+export interface ProviderSettings {
+  readonly name: string
+  readonly kind: string
+  /** Absolute, without a trailing slash. Empty for a kind that needs no server. */
+  readonly base_url: string
+  readonly api_key: string | null
+  readonly timeout: Timeouts
+  readonly max_connections: number
+  /** How a stream reports usage: asked for by `stream_options`, always, or never. */
+  readonly usage_stream: 'option' | 'always' | 'none'
+  /** The cap's spelling upstream. */
+  readonly cap: 'max_tokens' | 'max_completion_tokens'
+  readonly on_disconnect: 'abort' | 'drain'
+  /** `strict`: total_tokens is not used to correct completion_tokens. */
+  readonly usage: 'normal' | 'strict'
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+/** A model that clients may name. */
+export interface Model {
+  /** `<provider>/<model>`: the canonical identifier. */
+  readonly id: string
+  readonly provider: ProviderSettings
+  /** The provider's own name for it. */
+  readonly upstream: string
+  /** `null`: free. */
+  readonly price: Price | null
+  readonly max_output_tokens: number | null
+  readonly default_max_tokens: number
+  readonly context: number | null
+  /** Optional request parameters that it accepts. `null`: the endpoint's standard list. */
+  readonly parameters: readonly string[] | null
+  /** Surfaces that it answers. `null`: all that its provider's kind has. */
+  readonly surfaces: readonly string[] | null
+  /** Canonical ids, tried in order when a target fails before the first byte. */
+  readonly fallback: readonly string[]
+  /** Seconds since the epoch, for GET /v1/models. */
+  readonly created: number
+  /** The kind's own settings of a model (the sandbox's pace, for one). */
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+/** One entry of `policies:`. `at` is where it stands, for messages: `gateway.yaml:12:5`. */
+export interface PolicyUse {
+  readonly use: string
+  readonly with: unknown
+  readonly at: string
+}
+
+export interface Config {
+  /** Absolute path of the file. */
+  readonly file: string
+  readonly listen: Address
+  readonly ops: Address | null
+  readonly timezone: string
+  readonly month: 'gregorian' | 'persian'
+  readonly ledger: {
+    /** Absolute, or `:memory:`. */
+    readonly path: string
+    readonly durability: 'power' | 'process'
+    readonly create: boolean
+  }
+  readonly policies: readonly PolicyUse[]
+  readonly providers: ReadonlyMap<string, ProviderSettings>
+  /** By canonical id. */
+  readonly models: ReadonlyMap<string, Model>
+  /** Alias → canonical id. */
+  readonly aliases: ReadonlyMap<string, string>
+  readonly plans: ReadonlyMap<string, Plan>
+  readonly accounts: ReadonlyMap<string, Account>
+  readonly keys: ReadonlyMap<string, Key>
+  readonly limits: {
+    /** Bytes of a request's body. */
+    readonly body: number
+    readonly connections: number
+  }
+  readonly timeout: {
+    /** For a client to send its header and its body. */
+    readonly request: Ms
+    /** For a client that stops reading. */
+    readonly write: Ms
+  }
+  readonly drain_timeout: Ms
+  readonly tls: { readonly cert: string; readonly key: string; readonly cert_pem: string; readonly key_pem: string } | null
+  readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly format: 'auto' | 'json' | 'pretty' }
+}

@@ -1,0 +1,44 @@
+import type { Model } from '../config/config.js'
+import type { JsonObject } from '../json.js'
+
+/** What is asked for: the names are those of the config's `surfaces` and of the metrics' label. */
+export type Surface = 'chat' | 'completions' | 'rerank' | 'moderations' | 'embeddings'
+
+/** A request's body as it was understood: an object whose own known fields have the types that the endpoint checked. */
+export type Body = JsonObject & { readonly model: string }
+
+/** The most that a request can use, before it runs. Tokens. */
+export interface Estimate {
+  readonly input: number
+  /** Every choice's cap added up: n × cap. 0 where nothing is generated. */
+  readonly output: number
+}
+
+/** One surface that is metered. Pure: all that it knows is in its arguments. */
+export interface Endpoint {
+  readonly surface: Surface
+  /** Paths under which it is called, POST all. */
+  readonly paths: readonly string[]
+  /** Path segment that an OpenAI-compatible provider serves it under: `/chat/completions`. */
+  readonly path: string
+  /** Prefix of the answer's `id` (`chatcmpl-`); empty where an answer has none. */
+  readonly idPrefix: string
+  /** Fields beyond `model` that every model takes and that can not be configured away. */
+  readonly fields: ReadonlySet<string>
+  /** Optional fields that a model's `parameters` may name. */
+  readonly parameters: ReadonlySet<string>
+  /** Does this request ask for an event stream? */
+  streams(body: JsonObject): boolean
+  /** Throws `invalid_request` with `param` for the first field that is missing or of a wrong type. */
+  check(body: JsonObject): void
+  /** The cap of one choice's output that is held and sent upstream: the client's, else the model's default, never above the model's. `null`: the surface generates nothing. */
+  cap(body: JsonObject, model: Model): number | null
+  /** Upper bound of what the provider will count. */
+  estimate(body: JsonObject, model: Model): Estimate
+  /** Is this parsed non-streaming answer one? Else it is `upstream_invalid_response`. */
+  answers(answer: JsonObject): boolean
+  /** Text that an answer or an event of its stream generated, for counting where no usage is reported. */
+  output(answer: JsonObject): string
+  /** Shapes a provider's answer, already in the surface's format, for this request (rerank: sorted and cut). Absent: its bytes pass as they are. */
+  shape?(answer: JsonObject, body: JsonObject, model: Model): JsonObject
+}

@@ -1,0 +1,53 @@
+import { randomFillSync } from 'node:crypto'
+
+const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+
+/** Makes ids that sort by the time at which they were made. */
+export type NewId = (at: number) => string
+
+/**
+ * ULIDs (https://github.com/ulid/spec): 48 bits of milliseconds, 80 random bits, 26 characters of Crockford's base 32.
+ * Within one millisecond, and while the clock steps back, each id is the one before plus one: ids of one maker never repeat
+ * and never sort backwards.
+ */
+export function ulids(random: (bytes: Uint8Array) => void = bytes => void randomFillSync(bytes)): NewId {
+  const digits = new Uint8Array(26)
+  const entropy = new Uint8Array(16)
+  let last = -1
+  return at => {
+    if (at > last) {
+      last = at
+      writeTime(digits, at)
+      random(entropy)
+      for (let i = 0; i < 16; i++) digits[10 + i] = (entropy[i] as number) & 31
+    } else {
+      increment(digits)
+    }
+    let id = ''
+    for (let i = 0; i < 26; i++) id += ALPHABET[digits[i] as number]
+    return id
+  }
+}
+
+function writeTime(digits: Uint8Array, at: number): void {
+  let rest = at
+  for (let i = 9; i >= 0; i--) {
+    digits[i] = rest % 32
+    rest = Math.floor(rest / 32)
+  }
+}
+
+function increment(digits: Uint8Array): void {
+  for (let i = 25; i >= 0; i--) {
+    if ((digits[i] as number) < 31) {
+      digits[i] = (digits[i] as number) + 1
+      return
+    }
+    digits[i] = 0
+  }
+}
+
+/** The gateway's own request id: `req_` and a ULID. Primary key of the usage record. */
+export function requestIds(ulid: NewId): NewId {
+  return at => `req_${ulid(at)}`
+}
