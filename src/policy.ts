@@ -58,5 +58,4 @@ export interface Host {
 }
 
 /** What the module of a policy exports as default. `options` is what `with:` says, checked against the module's export `options`. */
-// biome-ignore lint/suspicious/noExplicitAny: each factory names the type of its own options; the schema has checked them.
 export type PolicyFactory<Options = any> = (options: Options, host: Host) => MaybePromise<Policy>
