@@ -58,4 +58,4 @@ export interface Host {
 }
 
 /** What the module of a policy exports as default. `options` is what `with:` says, checked against the module's export `options`. */
-export type PolicyFactory<Options = any> = (options: Options, host: Host) => MaybePromise<Policy>
+export type PolicyFactory<Options = never> = (options: Options, host: Host) => MaybePromise<Policy>
