@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import type { KindInfo } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { effective } from '../config/print.js'
 import { ConfigError } from '../config/problems.js'
@@ -24,7 +25,8 @@ interface Io {
   readonly cwd: string
 }
 
-export async function run(args: string[], io: Io): Promise<number> {
+/** `kinds`: what kinds of provider there are; those that are built in by default. */
+export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyMap<string, KindInfo>> = builtIn): Promise<number> {
   let file: string
   try {
     const { values } = parseArgs({
@@ -42,10 +44,8 @@ export async function run(args: string[], io: Io): Promise<number> {
     io.stderr(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`)
     return 2
   }
-  const { loadKinds } = await import('../upstream/kinds.js')
-  const kinds = await loadKinds()
   try {
-    const { config, warnings, templates } = loadConfig(file, { env: io.env, kinds, cwd: io.cwd })
+    const { config, warnings, templates } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
     for (const warning of warnings) io.stderr(`${warning}\n`)
     io.stdout(effective(config, templates))
     return 0
@@ -54,4 +54,10 @@ export async function run(args: string[], io: Io): Promise<number> {
     io.stderr(`${error.message}\n`)
     return 2
   }
+}
+
+async function builtIn(): Promise<ReadonlyMap<string, KindInfo>> {
+  // Only now: `--help` needs none of them.
+  const { loadKinds } = await import('../upstream/kinds.js')
+  return loadKinds()
 }

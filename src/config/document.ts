@@ -1,5 +1,5 @@
 import { type Alias, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument, Scalar, type YAMLMap } from 'yaml'
-import type { Path, PlacedProblem, Problem } from './problems.js'
+import type { Path, Place, PlacedProblem, Problem } from './problems.js'
 
 /**
  * Text that came out of `${…}`: what type it is decides whoever knows what is expected. `text` is `null` where the variable could not be
@@ -23,8 +23,8 @@ export interface Document {
   readonly errors: readonly PlacedProblem[]
   /** Repeated and forbidden names, anchors and variables that do not exist. */
   readonly problems: readonly Problem[]
-  /** Line and column, from 1. A path that does not exist stands where the nearest above it does. */
-  locate(path: Path, part?: 'name'): { readonly line: number; readonly col: number }
+  /** A path that does not exist stands where the nearest above it does. */
+  locate(path: Path, part?: 'name'): Place
   /** The scalar at a path exactly as it is written, variables filled: `2.50`, not 2.5. Undefined where there is no scalar. */
   text(path: Path): string | undefined
   /** The scalars that hold variables, as they are written, by path. */
@@ -45,14 +45,11 @@ export function readDocument(text: string, fill: Fill): Document {
     uniqueKeys: false,
   })
   const at = (offset: number) => lines.linePos(offset)
-  const all = [...parsed.errors, ...parsed.warnings].map(error => ({
-    ...at(error.pos[0]),
-    path: '',
-    message: sentence(error.message, lineAt(text, error.pos[0])),
-  }))
-  // The first of a line tells; those behind it only follow from it.
-  const errors = all.filter((error, index) => all.findIndex(({ line }) => line === error.line) === index)
-  const reader = new Reader(fill)
+  const errors = [...parsed.errors, ...parsed.warnings]
+    .map(error => ({ ...at(error.pos[0]), path: '', message: sentence(error.message, lineAt(text, error.pos[0])) }))
+    // The first tells; what the parser did not expect behind it, in its line or in all that follow, only comes of it.
+    .filter(({ line, message }, index, all) => index === 0 || (line !== all[index - 1]?.line && !message.includes('in YAML stream')))
+  const reader = new Reader(fill, at)
   const root = parsed.contents as Node | null
   const value = errors.length > 0 ? undefined : reader.read(root, [])
   return {
@@ -67,7 +64,8 @@ export function readDocument(text: string, fill: Fill): Document {
 
 function sentence(message: string, line: string): string {
   const plain = message.includes('flow-error-end') ? 'a { or [ is not closed' : `${message.charAt(0).toLowerCase()}${message.slice(1)}`
-  const hint = /[{[].*[:,[]\s*\$\{/.test(line) ? ` (inside { } and [ ], put \${…} in quotes)` : ''
+  const unquoted = line.replace(/"[^"]*"|'[^']*'/g, '')
+  const hint = /[{[].*\$\{/.test(unquoted) ? ` (inside { } and [ ], put \${…} in quotes)` : ''
   return `YAML: ${plain}${hint}`
 }
 
@@ -85,7 +83,10 @@ class Reader {
   readonly #filled = new Map<Scalar, string>()
   readonly #entries = new Map<YAMLMap, Map<string, Pair>>()
 
-  constructor(readonly fill: Fill) {}
+  constructor(
+    readonly fill: Fill,
+    readonly at: (offset: number) => Place,
+  ) {}
 
   read(node: Node | null, path: Path): unknown {
     if (node === null) return null
@@ -136,13 +137,17 @@ class Reader {
       else if (name === '__proto__') this.problems.push({ path: below, message: 'this name is not allowed', part: 'name' })
       else if (isMerge(pair)) merged.push(...this.#merge(pair, below))
       else if (Object.hasOwn(value, name))
-        this.problems.push({ path: below, message: 'stands here twice: which one counts?', part: 'name' })
+        this.problems.push({ path: below, message: 'stands here twice: which one counts?', place: this.#start(pair) })
       else value[name] = this.read(pair.value as Node | null, below)
     }
     // What stands in the map itself wins over what is merged, and an earlier map of `<<` over a later one.
     for (const other of merged)
       for (const [name, inherited] of Object.entries(other)) if (!Object.hasOwn(value, name)) value[name] = inherited
     return value
+  }
+
+  #start(pair: Pair): Place {
+    return this.at((pair.key as Node).range?.[0] ?? 0)
   }
 
   #merge(pair: Pair, path: Path): Record<string, unknown>[] {

@@ -138,7 +138,9 @@ function open(file: string, shown: string, readFile: ReadFile, parse: (text: str
 }
 
 function placed(document: Document, problems: readonly Problem[]): PlacedProblem[] {
-  return inOrder(problems.map(({ path, message, part }) => ({ ...document.locate(path, part), path: showPath(path), message })))
+  return inOrder(
+    problems.map(({ path, message, part, place }) => ({ ...(place ?? document.locate(path, part)), path: showPath(path), message })),
+  )
 }
 
 function inOrder(problems: readonly PlacedProblem[]): PlacedProblem[] {

@@ -10,7 +10,7 @@ export interface WatchOptions {
 }
 
 export interface Watch {
-  /** Follows these files besides the main one from now on, in place of those before. What they hold now counts as known. */
+  /** Follows these files besides the main one from now on, in place of those before. What a new one holds now counts as known. */
   follow(extraFiles: readonly string[]): void
   /** No call of `onChange` after this. */
   close(): void
@@ -19,7 +19,8 @@ export interface Watch {
 /**
  * Calls `onChange` when what a file holds has changed, or one of `extraFiles`: written in place, replaced by a rename, or swapped behind a
  * symlink (`..data` of a Kubernetes volume). A file that is written with what it held before is no change; neither is one that is gone: it
- * counts when it is back. Does not keep the process alive.
+ * counts when it is back. Does not keep the process alive. Begin to watch before you load, and follow what the loading named: nothing is
+ * missed in between, nor a file that was missing when a load failed.
  */
 export function watchConfig(file: string, extraFiles: readonly string[], onChange: () => void, options: WatchOptions = {}): Watch {
   const { quiet = 100, poll = 5000 } = options
@@ -70,11 +71,9 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   const interval = setInterval(compare, poll).unref()
   return {
     follow(extra) {
-      const before = known
       files = [file, ...extra]
-      known = digests(files)
-      // The main file is what was loaded last, not what it may have become since.
-      known.set(file, before.get(file) ?? null)
+      // What was followed before is known as it was last told of, not as it may have become since.
+      known = new Map([...digests(files), ...[...known].filter(([path]) => files.includes(path))])
       watchFolders()
     },
     close() {
