@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type FSWatcher, readFileSync, realpathSync, watch } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 
 export interface WatchOptions {
   /** Quiet time after the last sign of a change, in milliseconds: editors and copies write in several steps. Default 100. */
@@ -28,6 +28,8 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   let files = [file, ...extraFiles]
   let known = digests(files)
   let timer: NodeJS.Timeout | undefined
+  // Others that live in the same folders, such as a ledger under load, must not put off the comparison for ever.
+  let names = new Set<string>()
 
   const compare = () => {
     timer = undefined
@@ -46,7 +48,9 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   }
   // Folders, not files: a watch on a file stays with what was renamed away.
   const watchFolders = () => {
-    const folders = new Set(files.flatMap(foldersOf))
+    const places = files.flatMap(placesOf)
+    names = new Set(places.map(place => basename(place)))
+    const folders = new Set(places.map(place => dirname(place)))
     for (const [folder, watcher] of watchers) {
       if (folders.has(folder)) continue
       watcher.close()
@@ -56,7 +60,9 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   }
   const watchFolder = (folder: string) => {
     try {
-      const watcher = watch(folder, { persistent: false }, stirred)
+      const watcher = watch(folder, { persistent: false }, (_event, name) => {
+        if (name === null || name.startsWith('..') || names.has(name)) stirred()
+      })
       watchers.set(folder, watcher)
       watcher.on('error', () => {
         watcher.close()
@@ -85,12 +91,12 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   }
 }
 
-/** Where a file is named, and where it lies: they differ behind a symlink. */
-function foldersOf(file: string): string[] {
+/** As a file is named, and as it is called where it lies: they differ behind a symlink. */
+function placesOf(file: string): string[] {
   try {
-    return [dirname(file), dirname(realpathSync(file))]
+    return [file, realpathSync(file)]
   } catch {
-    return [dirname(file)]
+    return [file]
   }
 }
 

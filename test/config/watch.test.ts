@@ -143,6 +143,17 @@ t.test('the poll sees what no event tells of', async t => {
   t.strictSame(seen, ['one', 'two'])
 })
 
+t.test('a busy neighbour in the folder does not put a change off', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(dir, 'gateway.yaml')
+  const { seen, calls } = watched(t, file, [], { quiet: 50, poll: 3_600_000 })
+  const busy = setInterval(() => writeFileSync(join(dir, 'ledger.db-wal'), String(Math.random())), 5)
+  t.teardown(() => clearInterval(busy))
+  writeFileSync(file, 'two')
+  await calls(1)
+  t.strictSame(seen, ['two'])
+})
+
 t.test('nothing is called after close', async t => {
   const dir = t.testdir({ 'gateway.yaml': 'one' })
   const file = join(dir, 'gateway.yaml')
