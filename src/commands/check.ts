@@ -45,9 +45,9 @@ export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyM
     return 2
   }
   try {
-    const { config, warnings, templates } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
+    const { config, warnings, template } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
     for (const warning of warnings) io.stderr(`${warning}\n`)
-    io.stdout(effective(config, templates))
+    io.stdout(effective(config, template))
     return 0
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error

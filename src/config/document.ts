@@ -27,8 +27,8 @@ export interface Document {
   locate(path: Path, part?: 'name'): Place
   /** The scalar at a path exactly as it is written, variables filled: `2.50`, not 2.5. Undefined where there is no scalar. */
   text(path: Path): string | undefined
-  /** The scalars that hold variables, as they are written, by path. */
-  readonly templates: readonly { readonly path: Path; readonly text: string }[]
+  /** The scalar at a path as it is written, `${…}` and all, wherever an alias took it from. Undefined where it holds no variable. */
+  template(path: Path): string | undefined
 }
 
 /** Reads YAML 1.2 (core schema) with merge keys (`<<`). `fill` is called for each scalar that contains `${`. */
@@ -56,9 +56,9 @@ export function readDocument(text: string, fill: Fill): Document {
     value,
     errors,
     problems: reader.problems,
-    templates: reader.templates,
     locate: (path, part) => at(reader.offset(root, path, part)),
     text: path => reader.text(root, path),
+    template: path => reader.template(root, path),
   }
 }
 
@@ -76,7 +76,6 @@ function lineAt(text: string, offset: number): string {
 
 class Reader {
   readonly problems: Problem[] = []
-  readonly templates: { path: Path; text: string }[] = []
   readonly #anchors = new Map<string, Node>()
   readonly #targets = new Map<Alias, Node>()
   readonly #values = new Map<Node, unknown>()
@@ -118,7 +117,6 @@ class Reader {
     const { value } = node
     if (typeof value !== 'string' || !value.includes('${')) return value
     const filled = this.fill(value)
-    this.templates.push({ path, text: value })
     if ('problem' in filled) {
       this.problems.push({ path, message: filled.problem })
       return new Filled(null)
@@ -184,6 +182,17 @@ class Reader {
   }
 
   text(root: Node | null, path: Path): string | undefined {
+    const node = this.#scalarAt(root, path)
+    if (node === undefined) return undefined
+    return this.#filled.get(node) ?? (typeof node.value === 'string' ? node.value : node.source)
+  }
+
+  template(root: Node | null, path: Path): string | undefined {
+    const node = this.#scalarAt(root, path)
+    return node !== undefined && this.#filled.has(node) ? String(node.value) : undefined
+  }
+
+  #scalarAt(root: Node | null, path: Path): Scalar | undefined {
     let node: Node | null | undefined = this.#resolved(root)
     for (const step of path) {
       if (isMap(node)) node = this.#pair(node, String(step))?.value as Node | null | undefined
@@ -191,8 +200,7 @@ class Reader {
       else return undefined
       node = this.#resolved(node ?? null)
     }
-    if (!isScalar(node)) return undefined
-    return this.#filled.get(node) ?? (typeof node.value === 'string' ? node.value : node.source)
+    return isScalar(node) ? node : undefined
   }
 
   #resolved(node: Node | null): Node | null {

@@ -170,7 +170,7 @@ keys:
     ['01234567890123456', 'pre-from-a-file-set', 'two-line-breaks', `literal-\${NOT_A_VARIABLE}`].map(sha256Of),
   )
   t.strictSame(loaded.files, ['/etc/gw/secrets/b', '/run/c'])
-  t.equal(loaded.templates.get('keys.c.secret'), `\${file:/run/c}`)
+  t.equal(loaded.template(['keys', 'c', 'secret']), `\${file:/run/c}`)
 })
 
 t.test('what can be wrong with a variable', async t => {

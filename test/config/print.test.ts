@@ -8,7 +8,9 @@ const kinds = new Map([['openai', { baseUrl: 'https://api.example/v1', surfaces:
 
 const YAML = `
 timezone: UTC
-policies: [auth, rate, budget, hold, {use: ./x.mjs, with: {max: 5, url: "\${HOOK}", deep: [{token: literal-token}]}}]
+x-hook: &hook \${HOOK}
+x-more: &more {other: "\${ORG}"}
+policies: [auth, rate, budget, hold, {use: ./x.mjs, with: {max: 5, url: *hook, <<: *more, deep: [{token: literal-token}]}}]
 rates: {usd: 1000000}
 providers:
   p: {kind: openai, api_key: "\${API_KEY}", options: {region: eu, org: "\${ORG}"}}
@@ -30,8 +32,8 @@ const SECRETS = {
 }
 
 t.test('the config as it counts, without a secret', async t => {
-  const { config, templates } = loadConfig('/etc/gw/gateway.yaml', { env: SECRETS, kinds, readFile: () => YAML })
-  const text = effective(config, templates)
+  const { config, template } = loadConfig('/etc/gw/gateway.yaml', { env: SECRETS, kinds, readFile: () => YAML })
+  const text = effective(config, template)
   for (const secret of [...Object.values(SECRETS), sha256Of(SECRETS.KEY), 'literal-token', 'literal-password'])
     t.notOk(text.includes(secret), secret)
   t.equal(
@@ -55,6 +57,7 @@ policies:
       url: \${HOOK}
       deep:
         - token: (hidden)
+      other: \${ORG}
 providers:
   p:
     kind: openai
@@ -140,7 +143,7 @@ log:
   )
 })
 
-t.test('what cannot hide behind its path is hidden without templates as well', async t => {
+t.test('what cannot hide behind its path is hidden without the file as well', async t => {
   const { config } = loadConfig('/etc/gw/gateway.yaml', { env: SECRETS, kinds, readFile: () => YAML })
   const text = effective(config)
   for (const secret of [SECRETS.API_KEY, SECRETS.KEY, sha256Of(SECRETS.KEY)]) t.notOk(text.includes(secret))
