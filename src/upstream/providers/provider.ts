@@ -123,6 +123,8 @@ export interface TransportFailure {
 }
 
 export interface Delivery {
+  /** The request has begun to leave: the provider may have seen it. */
+  readonly sent: boolean
   pause(): void
   resume(): void
   /** Closes the connection to the provider; the receiver hears nothing more. */
