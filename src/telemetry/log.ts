@@ -1,6 +1,6 @@
 import type { Origin } from '../errors.js'
 import type { EndedBy, UsageSource } from '../ledger/ledger.js'
-import { jsonAccess, jsonLine } from './json-lines.js'
+import { jsonLines } from './json-lines.js'
 import type { Output } from './output.js'
 import { prettyAccess, prettyLine } from './pretty-lines.js'
 
@@ -105,13 +105,13 @@ const RANK: Readonly<Record<Level, number>> = { debug: 0, info: 1, warn: 2, erro
 /** JSON lines for machines, or pretty lines for people. */
 export function createLog(options: LogOptions): Log {
   const { output, now, color } = options
-  const json = options.format === 'json'
+  const json = options.format === 'json' ? jsonLines() : null
   let least = RANK[options.level]
 
   function write(level: Level, message: string, fields: Fields = {}, extra?: Readonly<Record<string, unknown>>): void {
     if (RANK[level] < least) return
     const line: Line = { time: now(), level, message, fields, ...(extra === undefined ? {} : { extra }) }
-    output.push(json ? jsonLine(line) : prettyLine(line, color))
+    output.push(json === null ? prettyLine(line, color) : json.line(line))
   }
 
   return {
@@ -122,7 +122,7 @@ export function createLog(options: LogOptions): Log {
     policy: (policy, message, fields) => write('info', message, { policy }, fields),
     access(line) {
       if (RANK[line.level] < least) return
-      output.push(json ? jsonAccess(line) : prettyAccess(line, color))
+      output.push(json === null ? prettyAccess(line, color) : json.access(line))
     },
     setLevel(level) {
       least = RANK[level]
@@ -142,6 +142,6 @@ export function levelOf(origin: Origin | null): Level {
 export function droppedLine(format: 'json' | 'pretty', color: boolean, now: () => number): (lines: number) => string {
   return count => {
     const line: Line = { time: now(), level: 'warn', message: 'log lines were dropped: the output did not keep up', fields: { count } }
-    return format === 'json' ? jsonLine(line) : prettyLine(line, color)
+    return format === 'json' ? jsonLines().line(line) : prettyLine(line, color)
   }
 }

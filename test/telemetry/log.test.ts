@@ -69,6 +69,19 @@ t.test('whatever a client puts into it, it stays one line of JSON', async t => {
   t.ok((lines[1] ?? '').length < 2000, 'a name of megabytes is cut')
 })
 
+t.test('times and durations are written as Date and Number would', async t => {
+  const { lines, log: to } = log()
+  const durations = [0, 0.0004, 0.0006, 0.05, 0.5, 1, 9.9996, 10, 100.25, 1234567.891, 600_000.001, -1.5]
+  for (const [i, ms] of durations.entries()) to.access({ ...ACCESS, time: AT + i * 333, duration_ms: ms })
+  for (const [i, ms] of durations.entries()) {
+    const { time, duration_ms } = JSON.parse(lines[i] ?? '')
+    t.equal(time, new Date(AT + i * 333).toISOString())
+    t.equal(duration_ms, Math.round(ms * 1000) / 1000)
+  }
+  for (let i = 0; i < 5000; i++) to.access({ ...ACCESS, model: `model-${i}`, key: 'app-a' })
+  t.equal(JSON.parse(lines.at(-1) ?? '').model, 'model-4999', 'ever other names too')
+})
+
 t.test('other lines carry a message and fields', async t => {
   const { lines, log: to } = log()
   to.info('listening', { address: '127.0.0.1:8080', count: 3, rial: 12n, ms: Number.NaN })
