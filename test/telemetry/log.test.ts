@@ -205,11 +205,11 @@ t.test('lines reach the destination through the output, and dropped ones are tol
 t.test('an access line costs under 3 µs', async t => {
   const to = createLog({ format: 'json', level: 'info', color: false, output: { ...kept(), push: () => {} }, now: () => AT })
   let best = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 5; round++) {
-    const lines = Array.from({ length: 20_000 }, (_, i) => ({ ...ACCESS, time: AT + i, duration_ms: i / 7, request_id: `req_${i}` }))
+  for (let round = 0; round < 20; round++) {
+    const lines = Array.from({ length: 5000 }, (_, i) => ({ ...ACCESS, time: AT + i, duration_ms: i / 7, request_id: `req_${i}` }))
     const began = performance.now()
     for (const line of lines) to.access(line)
-    best = Math.min(best, (performance.now() - began) / 20)
+    best = Math.min(best, (performance.now() - began) / 5)
   }
   t.comment(`${best.toFixed(2)} µs`)
   t.ok(best < 3, `${best.toFixed(2)} µs`)

@@ -320,10 +320,10 @@ t.test('counting one finished request costs under 5 µs', async t => {
   const all = metrics()
   const exchanges = Array.from({ length: 16 }, (_, i) => ({ ...FINISHED, key: i % 2 === 0 ? 'app-a' : 'app-b', durationMs: 10 * i }))
   let best = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 20; round++) {
     const began = performance.now()
-    for (let i = 0; i < 20_000; i++) all.finished(exchanges[i % 16] as Finished)
-    best = Math.min(best, (performance.now() - began) / 20)
+    for (let i = 0; i < 5000; i++) all.finished(exchanges[i % 16] as Finished)
+    best = Math.min(best, (performance.now() - began) / 5)
   }
   t.comment(`${best.toFixed(2)} µs`)
   t.ok(best < 5, `${best.toFixed(2)} µs`)
