@@ -86,6 +86,11 @@ export interface ProviderSettings {
   readonly on_disconnect: 'abort' | 'drain'
   /** `strict`: total_tokens is not used to correct completion_tokens. */
   readonly usage: 'normal' | 'strict'
+  /**
+   * How it counts the input of a rerank. `pairs`: the query once per document; `query_once`: the query once; `units`: searches of up to
+   * 100 documents, which then stand in the place of tokens (a price is per 1,000,000 searches). Absent: `pairs`, the most that any counts.
+   */
+  readonly rerank?: 'pairs' | 'query_once' | 'units'
   readonly options: Readonly<Record<string, unknown>>
 }
 
