@@ -55,8 +55,8 @@ const HIDDEN: readonly (readonly [RegExp, string])[] = [
     /\b(?:[a-z0-9-]{1,63}\.){1,8}(?:com|net|org|io|ai|dev|app|cloud|xyz|aws|internal|local|lan|svc|ir|de|fr|eu|uk|cn)\b(?::\d{1,5})?/gi,
     '[address]',
   ],
-  // A name with a port, as in a connection error: `inference-7f:8000`.
-  [/\b[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)*:\d{2,5}\b/gi, '[address]'],
+  // A bare name with a port, where words say that it is a host: `cannot connect to inference-7f:8000`.
+  [/\b(to|from|at|host|server|upstream)\s+[a-z][a-z0-9.-]*:\d{2,5}\b/gi, '$1 [address]'],
 ]
 
 function told(text: string, secrets: readonly string[]): Failure {
