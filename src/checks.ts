@@ -129,6 +129,7 @@ export function textCount(value: Json | undefined): number {
 
 /** The type alone: what a client sent may be long, or secret. */
 function typeName(value: unknown): string {
+  if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value
 }

@@ -19,7 +19,14 @@ export function readFailure(status: number, body: unknown, secrets: readonly str
   const code = codeOf(error.code) ?? codeOf(top.code) ?? codeOf(top.error_type)
   const param = typeof error.param === 'string' ? error.param : paramOf(error.detail)
   return {
-    ...told(textOf(error.message) ?? textOf(top.error) ?? textOf(top.message) ?? textOf(top.detail) ?? '', secrets),
+    ...told(
+      textOf(error.message) ??
+        (typeof top.error === 'string' ? textOf(top.error) : undefined) ??
+        textOf(top.message) ??
+        textOf(top.detail) ??
+        '',
+      secrets,
+    ),
     ...(meant === undefined ? {} : { status: meant }),
     ...(code === undefined ? {} : { code }),
     ...(param === undefined || param === '' ? {} : { param }),
