@@ -24,9 +24,9 @@ const moderations: Endpoint = {
     if (typeof input === 'string') return
     if (!Array.isArray(input)) throw mustBe('input', INPUT, input)
     if (input.length === 0) throw invalid('input', 'input must not be an empty array.')
-    const texts = typeof input[0] === 'string'
+    const plain = typeof input[0] === 'string'
     input.forEach((item: Json, index) => {
-      if (!texts) checkPart(item, `input[${index}]`)
+      if (!plain) checkPart(item, `input[${index}]`)
       else if (typeof item !== 'string') throw mustBe(`input[${index}]`, 'a string like input[0]', item)
     })
   },
@@ -34,7 +34,7 @@ const moderations: Endpoint = {
   cap: () => null,
 
   estimate(body, model) {
-    return { input: promptTokens(body.input, familyOf(model)), output: 0 }
+    return { input: promptTokens(texts(body.input), familyOf(model)), output: 0 }
   },
 
   answers(answer) {
@@ -67,6 +67,12 @@ function checkPart(part: Json, path: string): void {
   } else {
     throw invalid(`${path}.type`, `${path}.type must be "text" or "image_url".`)
   }
+}
+
+/** What is counted: texts. No moderation model is known to count an image, or to bill one. */
+function texts(input: Json | undefined): Json {
+  if (!Array.isArray(input)) return input ?? ''
+  return input.flatMap((item: Json) => (isObject(item) ? (typeof item.text === 'string' ? [item.text] : []) : [item]))
 }
 
 function isVerdict(value: Json | undefined): boolean {

@@ -46,6 +46,9 @@ t.test('what is wrong with a request is named by field', async t => {
 
 t.test('holds what is sent, bills nothing where nothing is reported', async t => {
   t.strictSame(moderations.estimate({ input: 'some text' }, model), { input: textTokens('some text', familyOf(model)), output: 0 })
+  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(9999)}` } }
+  const parts = moderations.estimate({ input: [{ type: 'text', text: 'some text' }, image] }, model)
+  t.strictSame(parts, moderations.estimate({ input: ['some text'] }, model), 'images are not counted, least of all as text')
   t.equal(moderations.unreported, 'nothing')
   t.equal(moderations.cap({}, model), null)
 })
