@@ -56,7 +56,9 @@ export class Chunks {
     return number
   }
 
+  /** More of the arguments of the call with this number. */
   toolArguments(index: number, number: number, text: string): void {
+    if (number >= this.#choice(index).calls) throw new RangeError(`Call ${number} of choice ${index} has not been begun.`)
     if (text !== '') this.#delta(index, { tool_calls: [{ index: number, function: { arguments: text } }] })
   }
 
