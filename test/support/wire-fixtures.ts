@@ -55,11 +55,12 @@ export function checkFixtures(provider: Provider, model: string): void {
       )
       t.strictSame(told.failure, failure, 'the failure')
       t.strictSame(brokenRules(told.chunks, { whole: failure === null }), [], 'the rules of streams')
-      t.strictSame(sseEvents(singly(bytes)), events, 'byte by byte')
+      t.strictSame(translated(translator(), sseEvents(singly(bytes))), told, 'byte by byte')
+      const read = JSON.stringify(events)
       for (const pieces of inTwo(bytes)) {
-        const again = translated(translator(), sseEvents(pieces))
-        if (JSON.stringify(again) === JSON.stringify(told)) continue
-        t.strictSame(again, told, `cut after ${pieces[0].length} bytes`)
+        const again = sseEvents(pieces)
+        if (JSON.stringify(again) === read) continue
+        t.strictSame(translated(translator(), again), told, `cut after ${pieces[0].length} bytes`)
         break
       }
       for (let length = 0; length < events.length; length++) {

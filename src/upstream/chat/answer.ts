@@ -81,6 +81,16 @@ export function counts<const Name extends string>(source: JsonObject, names: rea
   return read
 }
 
+/** A value that the provider sent, as JSON text. Throws where it is nested too deeply to be written. */
+export function jsonText(value: Json): string {
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    if (error instanceof RangeError) throw noAnswer('The provider answered with arguments that are nested too deeply.')
+    throw error
+  }
+}
+
 /** The error to throw for what a provider reported; its words never carry the key that we sent it. */
 export function reported(failure: Failure, call: Call): ProviderFailure {
   const key = call.model.provider.api_key

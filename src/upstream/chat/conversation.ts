@@ -30,7 +30,7 @@ export type Source =
 export interface ToolCall {
   readonly id: string
   readonly name: string
-  /** The parsed arguments; what is no JSON object is `{}`. */
+  /** The parsed arguments, nested no deeper than a request's body may be; what is no JSON object is `{}`. */
   readonly args: JsonObject
   /** What Gemini wants back with a call that it made: `extra_content.google.thought_signature`. */
   readonly signature: string | null
@@ -51,7 +51,10 @@ export function conversationOf(body: JsonObject): Conversation {
         system.push(...texts(parts))
         break
       case 'assistant': {
-        const calls = [...list(message.tool_calls).map(readCall), ...legacyCall(message.function_call, index, legacyCalls)]
+        const calls = [
+          ...list(message.tool_calls).map((call, at) => readCall(call, `${path}.tool_calls[${at}]`)),
+          ...legacyCall(message.function_call, index, legacyCalls),
+        ]
         const text = texts(parts)
         const refusal = text.length === 0 && typeof message.refusal === 'string' && message.refusal !== '' ? [message.refusal] : []
         turns.push({ role: 'assistant', text: [...text, ...refusal], calls })
@@ -136,7 +139,10 @@ function dataUrl(url: string): Source | null {
   const [mediaType = '', ...parameters] = url.slice(5, comma).split(';')
   const payload = url.slice(comma + 1)
   const base64 = parameters.some(parameter => parameter.trim().toLowerCase() === 'base64') ? payload : percentDecoded(payload)
-  return base64 === null ? null : { from: 'data', mediaType: mediaType.trim().toLowerCase() || 'text/plain', base64 }
+  if (base64 === null) return null
+  const named = mediaType.trim().toLowerCase() || 'text/plain'
+  // A common slip, which providers refuse.
+  return { from: 'data', mediaType: named === 'image/jpg' ? 'image/jpeg' : named, base64 }
 }
 
 function percentDecoded(payload: string): string | null {
@@ -154,31 +160,44 @@ function audioOf(audio: Json | undefined, path: string): Source {
   return { from: 'data', mediaType: `audio/${audio.format}`, base64: audio.data }
 }
 
-function readCall(call: Json): ToolCall {
+function readCall(call: Json, path: string): ToolCall {
   const { id, function: called, custom, extra_content } = isObject(call) ? call : {}
   const google = isObject(extra_content) && isObject(extra_content.google) ? extra_content.google : {}
   const signature = typeof google.thought_signature === 'string' ? google.thought_signature : null
   const known = { id: typeof id === 'string' ? id : '', signature }
   // A custom tool's input is free text; the wires that this is read for have only objects.
   if (isObject(custom)) return { ...known, name: nameOf(custom), args: { input: custom.input ?? '' } }
-  return { ...known, name: nameOf(called), args: argsOf(isObject(called) ? called.arguments : undefined) }
+  return { ...known, name: nameOf(called), args: argsOf(isObject(called) ? called.arguments : undefined, `${path}.function.arguments`) }
 }
 
 function legacyCall(call: Json | undefined, index: number, ids: Map<string, string>): ToolCall[] {
   if (!isObject(call)) return []
   const id = `function_${index}`
   ids.set(nameOf(call), id)
-  return [{ id, name: nameOf(call), args: argsOf(call.arguments), signature: null }]
+  return [{ id, name: nameOf(call), args: argsOf(call.arguments, `messages[${index}].function_call.arguments`), signature: null }]
 }
 
-function argsOf(text: Json | undefined): JsonObject {
+function argsOf(text: Json | undefined, path: string): JsonObject {
   if (typeof text !== 'string') return isObject(text) ? text : {}
+  const args = jsonIn(text)
+  // The body's own depth has been checked, that of JSON in its strings has not: a few thousand levels overflow the stack on the way out.
+  if (!shallow(args, DEPTH_MAX)) throw unreadable(path, `must not be nested deeper than ${DEPTH_MAX} levels.`)
+  return isObject(args) ? args : {}
+}
+
+const DEPTH_MAX = 128
+
+function jsonIn(text: string): unknown {
   try {
-    const args: unknown = JSON.parse(text)
-    return isObject(args) ? args : {}
+    return JSON.parse(text)
   } catch {
-    return {}
+    return undefined
   }
+}
+
+function shallow(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.values(value).every(inner => shallow(inner, levels - 1))
 }
 
 function nameOf(value: Json | undefined): string {

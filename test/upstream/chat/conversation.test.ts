@@ -66,6 +66,11 @@ for (const [name, message, param] of [
     { role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'A' } }] },
     'messages[0].content[0].input_audio',
   ],
+  [
+    'arguments nested without end',
+    { role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: `{"a":${'['.repeat(9999)}${']'.repeat(9999)}}` } }] },
+    'messages[0].tool_calls[0].function.arguments',
+  ],
   ['a function that was not called', { role: 'function', name: 'f', content: 'x' }, 'messages[0].tool_call_id'],
 ] as const) {
   t.test(`refuses ${name}`, async t => {

@@ -143,6 +143,14 @@ const deep = Array.from({ length: 5000 }).reduce<JsonObject>(schema => ({ type: 
 for (const [name, schema] of [
   ['that grows with every reference', { $ref: '#/$defs/L0', $defs: { ...doubling, L40: string } }],
   ['that is nested without end', deep],
+  [
+    'whose references repeat a long text',
+    { $ref: '#/$defs/L30', $defs: { ...doubling, L40: { ...string, description: 'x'.repeat(1000) } } },
+  ],
+  [
+    'whose references repeat many values',
+    { $ref: '#/$defs/L30', $defs: { ...doubling, L40: { enum: Array.from({ length: 1000 }, String) } } },
+  ],
   ['that refers to nothing', { $ref: '#/$defs/gone' }],
   ['that refers to another document', { $ref: 'https://example.com/schema.json' }],
   ['that refers to what every object has', { $ref: '#/constructor' }],
@@ -154,14 +162,11 @@ for (const [name, schema] of [
 }
 
 t.test('the references of all tools share one budget', async t => {
-  const parameters = { $ref: '#/$defs/L30', $defs: { ...doubling, L40: string } }
+  const parameters = { $ref: '#/$defs/L32', $defs: { ...doubling, L40: string } }
   const tools = (count: number) =>
     Array.from({ length: count }, (_, at) => ({ type: 'function', function: { name: `f${at}`, parameters } }))
-  t.ok(chat.request(callOf(MODEL, { messages: [], tools: tools(2) })))
-  t.throws(() => chat.request(callOf(MODEL, { messages: [], tools: tools(3) })), {
-    code: 'invalid_request',
-    param: 'tools[2].function.parameters',
-  })
+  t.ok(chat.request(callOf(MODEL, { messages: [], tools: tools(5) })))
+  t.throws(() => chat.request(callOf(MODEL, { messages: [], tools: tools(50) })), { code: 'invalid_request', param: /tools.\d+/ })
 })
 
 const error = (code: number, status: string, message: string, details: readonly JsonObject[] = []) => ({

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
-import { type AnsweredCall, completion, counts, type FinishReason, noAnswer, type Reported, reported } from '../../chat/answer.js'
+import { type AnsweredCall, completion, counts, type FinishReason, jsonText, noAnswer, type Reported, reported } from '../../chat/answer.js'
 import type { Call } from '../provider.js'
 import { failureOf } from './failure.js'
 
@@ -15,7 +15,7 @@ export function completionsOf(body: unknown, call: Call): JsonObject {
     if (block.type === 'text') text = (text ?? '') + stringOf(block.text)
     else if (block.type === 'thinking') reasoning += stringOf(block.thinking)
     else if (block.type === 'tool_use') {
-      calls.push({ id: stringOf(block.id), name: stringOf(block.name), arguments: JSON.stringify(block.input ?? {}) })
+      calls.push({ id: stringOf(block.id), name: stringOf(block.name), arguments: jsonText(block.input ?? {}) })
     }
   }
   const choice = {

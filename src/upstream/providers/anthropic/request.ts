@@ -33,7 +33,8 @@ export function messagesRequest(call: Call): JsonObject {
 
 interface Message {
   readonly role: 'user' | 'assistant'
-  readonly content: readonly JsonObject[]
+  /** Added to while turns of the role go on: copying it for each would take a long conversation quadratic time. */
+  readonly content: JsonObject[]
 }
 
 /** Turns of one role that follow each other become one. Results of tools come first in theirs: the API wants them right after the calls. */
@@ -44,10 +45,10 @@ function merged(turns: readonly Turn[]): readonly JsonObject[] {
     const content = contentOf(turn)
     if (content.length === 0) continue
     const last = messages.at(-1)
-    if (last?.role === role) messages[messages.length - 1] = { role, content: resultsFirst([...last.content, ...content]) }
+    if (last?.role === role) for (const block of content) last.content.push(block)
     else messages.push({ role, content })
   }
-  return messages.map(({ role, content }) => ({ role, content }))
+  return messages.map(({ role, content }) => ({ role, content: resultsFirst(content) }))
 }
 
 function resultsFirst(content: readonly JsonObject[]): readonly JsonObject[] {
@@ -70,9 +71,9 @@ function contentOf(turn: Turn): JsonObject[] {
 }
 
 function resultOf(parts: readonly Part[]): Json | undefined {
-  const [first] = parts
-  if (parts.length === 1 && first?.kind === 'text') return first.text
   const blocks = parts.flatMap(blockOf)
+  const [first] = blocks
+  if (blocks.length === 1 && first?.type === 'text') return first.text
   return blocks.length === 0 ? undefined : blocks
 }
 

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
-import { cutShort, noAnswer, reported } from '../../chat/answer.js'
+import { cutShort, jsonText, noAnswer, reported } from '../../chat/answer.js'
 import { Chunks } from '../../chat/chunks.js'
 import type { Call, EventTranslator, SseEvent } from '../provider.js'
 import { answerId, finishOf, reportedUsage, stringOf } from './answer.js'
@@ -73,7 +73,7 @@ class MessageStream implements EventTranslator {
     if (block.type === 'text') this.#chunks.text(0, stringOf(block.text))
     else if (block.type === 'thinking') this.#chunks.reasoning(0, stringOf(block.thinking))
     else if (block.type === 'tool_use') {
-      const args = isObject(block.input) && Object.keys(block.input).length > 0 ? JSON.stringify(block.input) : ''
+      const args = isObject(block.input) && Object.keys(block.input).length > 0 ? jsonText(block.input) : ''
       const number = this.#chunks.tool(0, { id: stringOf(block.id), name: stringOf(block.name), arguments: args })
       this.#calls.set(index, { number, argued: args !== '' })
     }

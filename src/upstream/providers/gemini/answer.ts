@@ -5,6 +5,7 @@ import {
   completion,
   counts,
   type FinishReason,
+  jsonText,
   noAnswer,
   type Reported,
   reported,
@@ -114,7 +115,7 @@ function partOf(part: Json): AnsweredPart[] {
         kind: 'call',
         id: typeof id === 'string' && id !== '' ? id : null,
         name: typeof name === 'string' ? name : '',
-        arguments: JSON.stringify(args ?? {}),
+        arguments: jsonText(args ?? {}),
         extra: typeof signature === 'string' ? { extra_content: { google: { thought_signature: signature } } } : {},
       },
     ]

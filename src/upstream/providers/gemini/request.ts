@@ -34,7 +34,7 @@ const FOREIGN_CALL = 'skip_thought_signature_validator'
 
 interface Content {
   readonly role: 'user' | 'model'
-  readonly parts: readonly JsonObject[]
+  readonly parts: JsonObject[]
 }
 
 function contents(turns: readonly Turn[]): readonly JsonObject[] {
@@ -57,8 +57,9 @@ function contents(turns: readonly Turn[]): readonly JsonObject[] {
       if (name === null) throw unreadable(`${turn.path}.tool_call_id`, 'is the id of no call in the messages before.')
       const response = { result: texts(turn.parts).join('\n') }
       const part = { functionResponse: present({ id: call?.native ? turn.callId : undefined, name, response }) }
-      const last = turns[index - 1]?.role === 'tool' ? all.pop() : undefined
-      all.push({ role: 'user', parts: [...(last?.parts ?? []), part] })
+      const last = turns[index - 1]?.role === 'tool' ? all.at(-1) : undefined
+      if (last === undefined) all.push({ role: 'user', parts: [part] })
+      else last.parts.push(part)
     } else all.push({ role: 'user', parts: turn.parts.map(partOf) })
   }
   return all.filter(({ parts }) => parts.length > 0).map(({ role, parts }) => ({ role, parts }))

@@ -2,15 +2,15 @@ import type { GatewayError } from '../../../errors.js'
 import { isObject, type Json, type JsonObject } from '../../../json.js'
 import { unreadable } from '../../chat/conversation.js'
 
-/** References are written out where they stand, and thirty that name each other twice would be a thousand million: one request may add so many nodes. */
-const NODES_MAX = 10_000
+/** References are written out where they stand, and thirty that name each other twice would be a thousand million: one request may add so many characters. */
+const ADDED_MAX = 500_000
 
 /** As deep as a request's body may be. */
 const DEPTH_MAX = 128
 
-/** What the references of one request have added, over all its schemas. */
+/** What the references of one request have added, over all its schemas: characters. */
 export class Budget {
-  nodes = 0
+  added = 0
 }
 
 /** What is understood as it is. The rest (`$schema`, `additionalProperties`, `default`, `exclusiveMinimum`, …) the API refuses by name. */
@@ -59,15 +59,18 @@ class Translation {
 
   /** `open`: the references that lead here. */
   node(schema: Json | undefined, open: readonly string[]): JsonObject {
-    if (open.length > 0 && ++this.#budget.nodes > NODES_MAX) throw this.#unbounded()
-    if (++this.#depth > DEPTH_MAX) throw this.#unbounded()
+    if (open.length > 0) this.#budget.added += weightOf(schema)
+    if (this.#budget.added > ADDED_MAX || ++this.#depth > DEPTH_MAX) throw this.#unbounded()
     const result = isObject(schema) ? this.#translated(schema, open) : {}
     this.#depth--
     return result
   }
 
   #unbounded(): GatewayError {
-    return unreadable(this.#path, `is too large when its references are written out: at most ${NODES_MAX} parts, ${DEPTH_MAX} deep.`)
+    return unreadable(
+      this.#path,
+      `is too large when its references are written out: at most ${ADDED_MAX} characters more, ${DEPTH_MAX} levels deep.`,
+    )
   }
 
   #translated(schema: JsonObject, open: readonly string[]): JsonObject {
@@ -121,19 +124,28 @@ class Translation {
 
   /** `oneOf` is read as `anyOf`; the parts of `allOf` are laid over each other. */
   #combined(schema: JsonObject, result: JsonObject, open: readonly string[]): JsonObject {
-    let combined = result
-    for (const part of Array.isArray(schema.allOf) ? (schema.allOf as readonly Json[]) : [])
-      combined = merged(combined, this.node(part, open))
+    const all = Array.isArray(schema.allOf) ? (schema.allOf as readonly Json[]) : []
+    const combined = all.length === 0 ? result : merged([result, ...all.map(part => this.node(part, open))])
     const any = Array.isArray(schema.anyOf) ? schema.anyOf : Array.isArray(schema.oneOf) ? schema.oneOf : null
     if (any === null) return combined
     const parts = (any as readonly Json[]).filter(part => !(isObject(part) && part.type === 'null'))
     const nullable = parts.length < any.length ? { nullable: true } : {}
     const nodes = parts.map(part => this.node(part, open))
     const [only] = nodes
-    if (nodes.length === 1 && only !== undefined) return { ...merged(combined, only), ...nullable }
+    if (nodes.length === 1 && only !== undefined) return { ...merged([combined, only]), ...nullable }
     return nodes.length === 0 ? { ...combined, ...nullable } : { ...combined, anyOf: nodes, ...nullable }
   }
 }
+
+/** About as many characters as the schema is long without the schemas in it. */
+function weightOf(schema: Json | undefined): number {
+  if (!isObject(schema)) return 8
+  const { properties, type, enum: values, const: value, required } = schema
+  const names = isObject(properties) ? Object.keys(properties) : []
+  return JSON.stringify([names, type, values, value, required, kept(schema)]).length
+}
+
+const TYPES: ReadonlySet<string> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object'])
 
 interface Types {
   readonly type: string | undefined
@@ -144,10 +156,11 @@ interface Types {
 
 function typesOf(schema: JsonObject): Types {
   const named = Array.isArray(schema.type) ? schema.type : [schema.type ?? implied(schema)]
-  const types = [...new Set(named.filter(type => typeof type === 'string' && type !== 'null'))] as string[]
-  const nullable = types.length > 0 && named.includes('null')
+  const lower = new Set(named.map(type => (typeof type === 'string' ? type.toLowerCase() : '')))
+  const types = [...lower].filter(type => TYPES.has(type))
+  const nullable = types.length > 0 && lower.has('null')
   if (types.length > 1) return { type: undefined, nullable, alternatives: types }
-  return { type: types[0] ?? (named.includes('null') ? 'null' : undefined), nullable, alternatives: [] }
+  return { type: types[0] ?? (lower.has('null') ? 'null' : undefined), nullable, alternatives: [] }
 }
 
 function implied(schema: JsonObject): string | undefined {
@@ -188,15 +201,16 @@ function valuesOf(schema: JsonObject, result: JsonObject): JsonObject {
   }
 }
 
-function merged(one: JsonObject, other: JsonObject): JsonObject {
-  const both = { ...other, ...one }
-  if (!isObject(one.properties) || !isObject(other.properties)) return { ...both, ...required(one, other) }
-  return { ...both, properties: { ...one.properties, ...other.properties }, ...required(one, other) }
-}
-
-function required(one: JsonObject, other: JsonObject): JsonObject {
-  const names = [one.required, other.required].flatMap(list => (Array.isArray(list) ? (list as readonly Json[]) : []))
-  return names.length === 0 ? {} : { required: [...new Set(names)] }
+/** One schema that says what all of them say; of contradictions the first counts. */
+function merged(schemas: readonly JsonObject[]): JsonObject {
+  const reversed = schemas.toReversed()
+  const properties = reversed.flatMap(schema => (isObject(schema.properties) ? Object.entries(schema.properties) : []))
+  const required = schemas.flatMap(schema => (Array.isArray(schema.required) ? (schema.required as readonly Json[]) : []))
+  return {
+    ...Object.fromEntries(reversed.flatMap(schema => Object.entries(schema))),
+    ...(properties.length === 0 ? {} : { properties: Object.fromEntries(properties) }),
+    ...(required.length === 0 ? {} : { required: [...new Set(required)] }),
+  }
 }
 
 function unescaped(step: string): string {
