@@ -153,6 +153,7 @@ for (const [name, schema] of [
   ],
   ['that refers to nothing', { $ref: '#/$defs/gone' }],
   ['that refers to another document', { $ref: 'https://example.com/schema.json' }],
+  ['that refers to an anchor', { $ref: '#gone' }],
   ['that refers to what every object has', { $ref: '#/constructor' }],
 ] as const) {
   t.test(`refuses a schema ${name}`, async t => {

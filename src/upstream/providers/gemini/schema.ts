@@ -91,7 +91,7 @@ class Translation {
   }
 
   #target(ref: string): JsonObject {
-    const steps = ref.startsWith('#') ? ref.slice(1).split('/').slice(1) : null
+    const steps = ref === '#' || ref.startsWith('#/') ? ref.split('/').slice(1) : null
     let found: Json | undefined = steps === null ? undefined : this.#root
     for (const step of steps ?? []) {
       const name = unescaped(step)
@@ -100,7 +100,7 @@ class Translation {
     }
     if (isObject(found)) return found
     if (found === true) return {}
-    throw unreadable(this.#path, `refers to ${ref}, which is not in it.`)
+    throw unreadable(this.#path, `refers to ${ref.slice(0, 100)}, which is not in it.`)
   }
 
   #children(schema: JsonObject, type: string | undefined, open: readonly string[]): JsonObject {
