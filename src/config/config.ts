@@ -120,6 +120,8 @@ export interface Model {
   /** Never above `max_output_tokens`. */
   readonly default_max_tokens: number
   readonly context: number | null
+  /** Whose tokens its input is estimated in: a name of `FAMILIES` (metering/tokenizers.ts). Absent or `null`: by the model's name. */
+  readonly tokenizer?: string | null
   /** Optional request parameters that it accepts. `null`: the endpoint's standard list. */
   readonly parameters: readonly string[] | null
   /** Surfaces that it answers. `null`: all that its provider's kind has. */
