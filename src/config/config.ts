@@ -88,6 +88,11 @@ export interface ProviderSettings {
   readonly on_disconnect: 'abort' | 'drain'
   /** `strict`: total_tokens is not used to correct completion_tokens. */
   readonly usage: 'normal' | 'strict'
+  /**
+   * How it counts the input of a rerank. `pairs`: the query once per document; `query_once`: the query once; `units`: searches of up to
+   * 100 documents, which then stand in the place of tokens (a price is per 1,000,000 searches). Absent: `pairs`, the most that any counts.
+   */
+  readonly rerank?: 'pairs' | 'query_once' | 'units'
   readonly options: Readonly<Record<string, unknown>>
 }
 
@@ -115,6 +120,8 @@ export interface Model {
   /** Never above `max_output_tokens`. */
   readonly default_max_tokens: number
   readonly context: number | null
+  /** Whose tokens its input is estimated in: a name of `FAMILIES` (metering/tokenizers.ts). Absent or `null`: by the model's name. */
+  readonly tokenizer?: string | null
   /** Optional request parameters that it accepts. `null`: the endpoint's standard list. */
   readonly parameters: readonly string[] | null
   /** Surfaces that it answers. `null`: all that its provider's kind has. */

@@ -19,7 +19,11 @@ export async function loadProviders(folder: URL = FOLDER): Promise<ReadonlyMap<s
 
 /** What the config must know of each kind. */
 export async function loadKinds(folder: URL = FOLDER): Promise<ReadonlyMap<string, KindInfo>> {
-  return new Map([...(await loadProviders(folder))].map(([kind, provider]) => [kind, kindInfo(provider)]))
+  return kindsOf(await loadProviders(folder))
+}
+
+export function kindsOf(providers: ReadonlyMap<string, Provider>): ReadonlyMap<string, KindInfo> {
+  return new Map([...providers].map(([kind, provider]) => [kind, kindInfo(provider)]))
 }
 
 function kindInfo({ baseUrl, transport, defaults, options, modelOptions, wires }: Provider): KindInfo {

@@ -1,0 +1,20 @@
+import type { Price } from '../config/config.js'
+import type { Usage } from './usage.js'
+
+/** What a price is multiplied with. Tokens; `cached` is the part of `input` that came from the provider's cache. */
+export type Billed = Pick<Usage, 'input' | 'cached' | 'output'>
+
+/** Prices are per this many tokens. */
+const PER = 1_000_000n
+
+/**
+ * Whole Rial that a use of a model costs: the exact sum of its parts, rounded up once. `null` (free) costs nothing. `requests` counts how often
+ * the price per request is due. Token counts are non-negative safe integers; more cached than input counts as all of it cached.
+ */
+export function cost(price: Price | null, usage: Billed, requests = 1n): bigint {
+  if (price === null) return 0n
+  const input = BigInt(usage.input)
+  const cached = BigInt(Math.min(usage.cached, usage.input))
+  const millionths = (input - cached) * price.input + cached * price.cached_input + BigInt(usage.output) * price.output
+  return requests * price.request + (millionths + PER - 1n) / PER
+}
