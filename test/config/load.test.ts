@@ -31,6 +31,7 @@ t.test('the smallest config gets every default', async t => {
     max_output_tokens: null,
     default_max_tokens: 2048,
     context: null,
+    tokenizer: null,
     parameters: null,
     surfaces: null,
     fallback: [],
@@ -230,6 +231,21 @@ t.test('prices are converted from the text of the file', async t => {
   // A float would read this as 0.1 and stay below the next Rial.
   t.equal(price('{input: {usd: 0.1000000000000000000001}, output: 0}', 'rates: {usd: 10}')?.input, 2n)
   t.equal(price(`{input: {usd: "\${IN}"}, output: 0}`, `rates: {usd: "\${USD}"}`)?.input, 2_625_000n, 'filled from variables')
+})
+
+t.test('what the file does not say of a well-known model is what is known of it', async t => {
+  const models = load(`
+providers: {p: {kind: openai, base_url: "https://x.example", rerank: units}}
+models:
+  p/o3: {price: {input: 1, output: 2}, tokenizer: o200k}
+  p/mine: {price: {input: 1}, upstream: omni-moderation-latest}
+  p/o1: {price: {input: 1, output: 2}, cap: max_tokens, surfaces: null}
+  p/unheard-of: {price: {input: 1, output: 2}}
+`).config.models
+  t.match(models.get('p/o3'), { cap: 'max_completion_tokens', surfaces: ['chat'], tokenizer: 'o200k', provider: { rerank: 'units' } })
+  t.strictSame(models.get('p/mine')?.surfaces, ['moderations'], "by the provider's own name; and no price of an output is asked for")
+  t.match(models.get('p/o1'), { cap: 'max_tokens', surfaces: null }, 'what the file says counts')
+  t.equal(models.get('p/unheard-of')?.cap, undefined)
 })
 
 t.test('anchors and merge keys carry settings from one entry to others', async t => {

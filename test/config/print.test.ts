@@ -82,6 +82,7 @@ models:
     max_output_tokens: null
     default_max_tokens: 2048
     context: null
+    tokenizer: null
     parameters: null
     surfaces: null
     fallback: []
@@ -99,6 +100,7 @@ models:
     max_output_tokens: null
     default_max_tokens: 2048
     context: null
+    tokenizer: null
     parameters: null
     surfaces: null
     fallback: []
