@@ -3,6 +3,7 @@ import type { KindInfo } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { effective } from '../config/print.js'
 import { ConfigError } from '../config/problems.js'
+import type { Io } from './command.js'
 
 export const summary = 'check gateway.yaml, and print the config as it counts'
 
@@ -17,13 +18,6 @@ prices in Rial, secrets hidden. Nothing is started, and no other file is written
 Exits 0 when the config can be used, 2 when it can not; every problem is a line
 on stderr: FILE:LINE:COL: path: what is wrong.
 `
-
-interface Io {
-  readonly stdout: (text: string) => void
-  readonly stderr: (text: string) => void
-  readonly env: NodeJS.ProcessEnv
-  readonly cwd: string
-}
 
 /** `kinds`: what kinds of provider there are; those that are built in by default. */
 export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyMap<string, KindInfo>> = builtIn): Promise<number> {

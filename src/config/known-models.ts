@@ -8,8 +8,8 @@ export type KnownModel = Partial<Pick<ModelDraft, 'max_output_tokens' | 'context
 const FOLDER = new URL('../../../config/models/', import.meta.url)
 
 /**
- * Finds what is known of a provider's model, by the kind of the provider (one that exists) and its own name for the model: `config/models/<kind>.yaml`. Each
- * file is read when its kind is first asked for. Most kinds have none, and of most models nothing is known.
+ * Finds what is known of a provider's model, by the kind of the provider (one that exists) and its own name for the model:
+ * `config/models/<kind>.yaml`. Each file is read when its kind is first asked for. Most kinds have none, and of most models nothing is known.
  */
 export function knownModels(folder: URL = FOLDER): (kind: string, upstream: string) => KnownModel {
   const files = new Map<string, ReadonlyMap<string, KnownModel>>()
