@@ -23,36 +23,54 @@ export function promptTokens(
   return tokens
 }
 
+/**
+ * So many UTF-16 code units of a text are looked at (some 40 ms). What is beyond counts a token for two bytes, twice what most texts have:
+ * more than four million characters fill any model's context anyway, and one large request must not hold up the others.
+ */
+const LOOKED_AT = 4 * 1024 * 1024
+
 /** Several texts estimated as one: the margin for chance counts once. */
 export class Tally {
   readonly #counts = new Int32Array(FEATURES)
   #bytes = 0
+  #length = 0
+  #beyond = 0
 
   add(text: string): void {
-    if (text.length > 0) this.#bytes += scan(text, this.#counts, LETTERS)
+    const room = LOOKED_AT - this.#length
+    this.#length += Math.min(room, text.length)
+    if (text.length <= room) {
+      this.#bytes += scan(text, this.#counts, LETTERS)
+      return
+    }
+    if (room > 0) this.#bytes += scan(text.slice(0, room), this.#counts, LETTERS)
+    this.#beyond += Buffer.byteLength(text.slice(room))
   }
 
   copy(): Tally {
     const twin = new Tally()
     twin.#counts.set(this.#counts)
     twin.#bytes = this.#bytes
+    twin.#length = this.#length
+    twin.#beyond = this.#beyond
     return twin
   }
 
   /** UTF-8. */
   get bytes(): number {
-    return this.#bytes
+    return this.#bytes + this.#beyond
   }
 
   tokens(family: Family): number {
     const rates = ratesOf(family)
-    if (rates === undefined) return this.#bytes
+    if (rates === undefined) return this.bytes
     let mean = 0
     for (let i = 0; i < FEATURES; i++) {
       const count = this.#counts[i] as number
       if (count > 0) mean += count * (rates.tokens[i] as number)
     }
-    return Math.min(this.#bytes, Math.ceil(mean * (1 + rates.margin) + rates.spread * Math.sqrt(mean) - 0.5))
+    const looked = Math.ceil(mean * (1 + rates.margin) + rates.spread * Math.sqrt(mean) - 0.5)
+    return Math.min(this.#bytes, looked) + Math.ceil(this.#beyond / 2)
   }
 }
 
