@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../json.js'
+import { isObject } from '../json.js'
 import { chatTokens } from '../metering/estimate.js'
 import type { Endpoint } from './endpoint.js'
 import {
