@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Key, Model } from './config/config.js'
 import type { Body, Estimate, Surface } from './endpoints/endpoint.js'
 import type { Reading } from './ledger/ledger.js'
@@ -65,4 +65,100 @@ export const ANONYMOUS: Key = {
   models: null,
   expires: null,
   disabled: false,
+}
+
+/** What an exchange is known by from its first line on. */
+export interface Arrival {
+  readonly id: string
+  readonly at: number
+  /** Of the monotonic clock, in milliseconds. */
+  readonly since: number
+  readonly surface: Arrived['surface']
+  readonly path: string
+  readonly clientRequestId: string | null
+  readonly traceId: string
+  readonly traceparent: string
+}
+
+/** One try at a target, as the usage record tells it. */
+export interface Tried {
+  readonly target: string
+  /** `answered`, or the code of the error. */
+  readonly result: string
+  readonly ms: number
+}
+
+/**
+ * A request and its answer, filled in as it goes its way. Only the lifecycle writes here; everybody else gets one of the read-only views above.
+ */
+export class Exchange implements Ended {
+  readonly id: string
+  readonly at: number
+  readonly since: number
+  readonly surface: Arrived['surface']
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly clientRequestId: string | null
+  readonly traceId: string
+  readonly traceparent: string
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  key: Key = ANONYMOUS
+  /** Gives the checked body; set once the bytes are there. */
+  parse: (() => Body) | null = null
+  declare model: Model
+  declare estimate: Estimate
+  declare estimateRial: bigint
+  stream = false
+  readings: readonly Reading[] = []
+  readonly tried: Tried[] = []
+  /** The client has left (or was made to leave) before its answer was whole. */
+  gone = false
+  /** It was made to leave, because the gateway stops. */
+  drained = false
+  /** What to do when it leaves; one thing at a time, set by the phase that is under way. */
+  onGone: (() => void) | null = null
+  #body: Body | undefined
+  /** Moments of the monotonic clock, where they have been reached. */
+  readonly marks: { read?: number; sent?: number; first?: number; answered?: number } = {}
+
+  constructor(arrival: Arrival, request: IncomingMessage, response: ServerResponse) {
+    this.id = arrival.id
+    this.at = arrival.at
+    this.since = arrival.since
+    this.surface = arrival.surface
+    this.method = request.method ?? ''
+    this.path = arrival.path
+    this.headers = request.headers
+    this.clientRequestId = arrival.clientRequestId
+    this.traceId = arrival.traceId
+    this.traceparent = arrival.traceparent
+    this.request = request
+    this.response = response
+    response.once('close', () => {
+      if (!response.writableFinished) this.leave()
+    })
+  }
+
+  /** See `Asked.body`. */
+  get body(): Body {
+    this.#body ??= this.parse?.()
+    if (this.#body === undefined) throw new Error('the body has not been read')
+    return this.#body
+  }
+
+  /** The gateway stops and this exchange has had its time. */
+  drain(): void {
+    this.drained = true
+    this.leave()
+    this.response.destroy()
+  }
+
+  /** The client is gone: whatever is under way for it hears so. */
+  leave(): void {
+    if (this.gone) return
+    this.gone = true
+    this.onGone?.()
+  }
 }

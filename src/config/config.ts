@@ -1,3 +1,5 @@
+import type { JsonObject } from '../json.js'
+
 /*
  * What gateway.yaml says, checked and resolved. Plain data throughout (it crosses threads by structured clone); fields keep the names they
  * have in the file. Durations are milliseconds, sizes bytes, money whole Rial as bigint; a ceiling that is `null` is none.
@@ -86,7 +88,23 @@ export interface ProviderSettings {
   readonly on_disconnect: 'abort' | 'drain'
   /** `strict`: total_tokens is not used to correct completion_tokens. */
   readonly usage: 'normal' | 'strict'
+  /**
+   * How it counts the input of a rerank. `pairs`: the query once per document; `query_once`: the query once; `units`: searches of up to
+   * 100 documents, which then stand in the place of tokens (a price is per 1,000,000 searches). Absent: `pairs`, the most that any counts.
+   */
+  readonly rerank?: 'pairs' | 'query_once' | 'units'
   readonly options: Readonly<Record<string, unknown>>
+}
+
+/** What the config must know of a kind of provider to check what is said of it. `providers/<kind>.ts` is where it comes from. */
+export interface KindInfo {
+  /** Used where a provider has no `base_url`; empty for a kind that needs no server; absent: `base_url` is required. */
+  readonly baseUrl?: string
+  readonly defaults?: Partial<Pick<ProviderSettings, 'usage_stream' | 'cap' | 'usage'>>
+  /** JSON Schemas of the kind's own settings: `options` of a provider, and of a model. Absent: it has none. */
+  readonly options?: JsonObject
+  readonly modelOptions?: JsonObject
+  readonly surfaces: readonly string[]
 }
 
 /** A model that clients may name. */
@@ -99,6 +117,7 @@ export interface Model {
   /** `null`: free. */
   readonly price: Price | null
   readonly max_output_tokens: number | null
+  /** Never above `max_output_tokens`. */
   readonly default_max_tokens: number
   readonly context: number | null
   /** Whose tokens its input is estimated in: a name of `FAMILIES` (metering/tokenizers.ts). Absent or `null`: by the model's name. */
@@ -107,8 +126,10 @@ export interface Model {
   readonly parameters: readonly string[] | null
   /** Surfaces that it answers. `null`: all that its provider's kind has. */
   readonly surfaces: readonly string[] | null
-  /** Canonical ids, tried in order when a target fails before the first byte. */
+  /** Canonical ids, tried in order when a target fails before the first byte. Theirs are not followed. */
   readonly fallback: readonly string[]
+  /** The cap's spelling upstream, where it is not the provider's. */
+  readonly cap?: ProviderSettings['cap']
   /** Seconds since the epoch, for GET /v1/models. */
   readonly created: number
   /** The kind's own settings of a model (the sandbox's pace, for one). */

@@ -1,63 +1,52 @@
-import { isObject } from '../json.js'
-import { chatTokens } from '../metering/estimate.js'
-import type { Endpoint } from './endpoint.js'
 import {
-  type Check,
-  checkFields,
-  isInteger,
-  isListOf,
-  isNumber,
-  isRecord,
-  isText,
-  isTextOr,
-  isTruth,
-  missing,
-  wrong,
-} from './field-checks.js'
+  absent,
+  checkBoolean,
+  checkInteger,
+  checkNumber,
+  checkObject,
+  checkStop,
+  checkString,
+  checkWhole,
+  invalid,
+  mustBe,
+} from '../checks.js'
+import { isObject, type JsonObject } from '../json.js'
+import { chatTokens } from '../metering/chat.js'
+import type { Endpoint } from './endpoint.js'
 import { checkMessages } from './messages.js'
 
-const isCap = isInteger(1)
-const isTextOrObject = isTextOr(isRecord, isObject, 'a string or an object')
-const isListOfText = isListOf(isText, 'an array of strings')
-
-const FIELDS: ReadonlyMap<string, Check> = new Map([
-  ['max_tokens', isCap],
-  ['max_completion_tokens', isCap],
-  ['n', isInteger(1, 128)],
-  ['stream', isTruth],
-  ['stream_options', isStreamOptions],
-])
+type Check = (body: JsonObject, name: string) => void
 
 /** Optional parameters of the format. A model takes those of its list, or all of these. */
-const PARAMETERS: ReadonlyMap<string, Check> = new Map([
-  ['temperature', isNumber],
-  ['top_p', isNumber],
-  ['presence_penalty', isNumber],
-  ['frequency_penalty', isNumber],
-  ['stop', isTextOr(isListOfText, Array.isArray, 'a string or an array of strings')],
-  ['seed', isInteger(Number.MIN_SAFE_INTEGER)],
-  ['tools', isListOf(isTool, 'an array of tools')],
-  ['tool_choice', isTextOrObject],
-  ['parallel_tool_calls', isTruth],
-  ['functions', isListOf(isFunction, 'an array of functions')],
-  ['function_call', isTextOrObject],
-  ['response_format', isFormat],
-  ['logit_bias', isRecord],
-  ['logprobs', isTruth],
-  ['top_logprobs', isInteger(0, 20)],
-  ['reasoning_effort', isText],
-  ['verbosity', isText],
-  ['modalities', isListOfText],
-  ['audio', isRecord],
-  ['prediction', isRecord],
-  ['metadata', isRecord],
-  ['store', isTruth],
-  ['service_tier', isText],
-  ['user', isText],
-  ['safety_identifier', isText],
-  ['prompt_cache_key', isText],
-  ['web_search_options', isRecord],
-])
+const PARAMETERS: Readonly<Record<string, Check>> = {
+  temperature: checkNumber,
+  top_p: checkNumber,
+  presence_penalty: checkNumber,
+  frequency_penalty: checkNumber,
+  stop: checkStop,
+  seed: checkWhole,
+  tools: listOf(checkTool, 'tools'),
+  tool_choice: checkStringOrObject,
+  parallel_tool_calls: checkBoolean,
+  functions: listOf(checkFunction, 'functions'),
+  function_call: checkStringOrObject,
+  response_format: checkFormat,
+  logit_bias: checkObject,
+  logprobs: checkBoolean,
+  top_logprobs: (body, name) => checkInteger(body, name, 0, 20),
+  reasoning_effort: checkString,
+  verbosity: checkString,
+  modalities: listOf(checkText, 'strings'),
+  audio: checkObject,
+  prediction: checkObject,
+  metadata: checkObject,
+  store: checkBoolean,
+  service_tier: checkString,
+  user: checkString,
+  safety_identifier: checkString,
+  prompt_cache_key: checkString,
+  web_search_options: checkObject,
+}
 
 /** POST /v1/chat/completions. */
 const chatCompletions: Endpoint = {
@@ -65,15 +54,20 @@ const chatCompletions: Endpoint = {
   paths: ['/v1/chat/completions'],
   path: '/chat/completions',
   idPrefix: 'chatcmpl-',
-  fields: new Set(['messages', ...FIELDS.keys()]),
-  parameters: new Set(PARAMETERS.keys()),
+  unreported: 'counted',
+  fields: new Set(['messages', 'max_tokens', 'max_completion_tokens', 'n', 'stream', 'stream_options']),
+  parameters: new Set(Object.keys(PARAMETERS)),
 
   streams: body => body.stream === true,
 
   check(body) {
     checkMessages(body.messages)
-    checkFields(body, FIELDS)
-    checkFields(body, PARAMETERS)
+    checkInteger(body, 'max_tokens', 1)
+    checkInteger(body, 'max_completion_tokens', 1)
+    checkInteger(body, 'n', 1, 128)
+    checkBoolean(body, 'stream')
+    checkStreamOptions(body)
+    for (const [name, check] of Object.entries(PARAMETERS)) check(body, name)
   },
 
   cap(body, model) {
@@ -124,37 +118,59 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-function isStreamOptions(value: unknown, path: string): void {
-  if (!isObject(value)) throw wrong(path, 'an object', value)
+function checkStreamOptions(body: JsonObject): void {
+  checkObject(body, 'stream_options')
+  if (!isObject(body.stream_options)) return
   for (const name of ['include_usage', 'include_obfuscation']) {
-    const option = value[name]
-    if (option !== undefined && option !== null) isTruth(option, `${path}.${name}`)
+    const value = body.stream_options[name]
+    if (!absent(value) && typeof value !== 'boolean') throw mustBe(`stream_options.${name}`, 'true or false', value)
   }
 }
 
-function isTool(value: unknown, path: string): void {
-  if (!isObject(value)) throw wrong(path, 'an object', value)
-  if (value.type === undefined || value.type === null) throw missing(`${path}.type`)
-  isText(value.type, `${path}.type`)
-  if (value.type !== 'function') return
-  if (value.function === undefined || value.function === null) throw missing(`${path}.function`)
-  isFunction(value.function, `${path}.function`)
+/** An array, each of whose items passes a check of its own. */
+function listOf(check: (item: unknown, path: string) => void, what: string): Check {
+  return (body, name) => {
+    const value = body[name]
+    if (absent(value)) return
+    if (!Array.isArray(value)) throw mustBe(name, `an array of ${what}`, value)
+    value.forEach((item, i) => {
+      check(item, `${name}[${i}]`)
+    })
+  }
 }
 
-function isFunction(value: unknown, path: string): void {
-  if (!isObject(value)) throw wrong(path, 'an object', value)
-  if (value.name === undefined || value.name === null) throw missing(`${path}.name`)
-  isText(value.name, `${path}.name`)
-  if (value.description !== undefined && value.description !== null) isText(value.description, `${path}.description`)
-  if (value.parameters !== undefined && value.parameters !== null) isRecord(value.parameters, `${path}.parameters`)
+function checkStringOrObject(body: JsonObject, name: string): void {
+  const value = body[name]
+  if (!absent(value) && typeof value !== 'string' && !isObject(value)) throw mustBe(name, 'a string or an object', value)
 }
 
-function isFormat(value: unknown, path: string): void {
-  if (!isObject(value)) throw wrong(path, 'an object', value)
-  if (value.type === undefined || value.type === null) throw missing(`${path}.type`)
-  isText(value.type, `${path}.type`)
-  if (value.type !== 'json_schema') return
-  const { json_schema: schema } = value
-  if (schema === undefined || schema === null) throw missing(`${path}.json_schema`)
-  isRecord(schema, `${path}.json_schema`)
+function checkText(value: unknown, path: string): void {
+  if (typeof value !== 'string') throw mustBe(path, 'a string', value)
+}
+
+function checkTool(tool: unknown, path: string): void {
+  if (!isObject(tool)) throw mustBe(path, 'an object', tool)
+  if (absent(tool.type)) throw invalid(`${path}.type`, `${path}.type is required.`)
+  checkText(tool.type, `${path}.type`)
+  if (tool.type === 'function') checkFunction(tool.function, `${path}.function`)
+}
+
+function checkFunction(declared: unknown, path: string): void {
+  if (declared === undefined) throw invalid(path, `${path} is required.`)
+  if (!isObject(declared)) throw mustBe(path, 'an object', declared)
+  if (absent(declared.name)) throw invalid(`${path}.name`, `${path}.name is required.`)
+  checkText(declared.name, `${path}.name`)
+  if (!absent(declared.description)) checkText(declared.description, `${path}.description`)
+  if (!absent(declared.parameters) && !isObject(declared.parameters)) throw mustBe(`${path}.parameters`, 'an object', declared.parameters)
+}
+
+function checkFormat(body: JsonObject, name: string): void {
+  checkObject(body, name)
+  const format = body[name]
+  if (!isObject(format)) return
+  if (absent(format.type)) throw invalid(`${name}.type`, `${name}.type is required.`)
+  checkText(format.type, `${name}.type`)
+  if (format.type !== 'json_schema') return
+  if (absent(format.json_schema)) throw invalid(`${name}.json_schema`, `${name}.json_schema is required.`)
+  if (!isObject(format.json_schema)) throw mustBe(`${name}.json_schema`, 'an object', format.json_schema)
 }

@@ -27,3 +27,8 @@ export function accountRial(account: string): Counter {
 export function accountSubject(account: string): string {
   return `account:${account}`
 }
+
+/** The account whose credits a subject's ceiling `'credits'` means; `null` where the subject is no account. */
+export function accountOf(subject: string): string | null {
+  return subject.startsWith('account:') ? subject.slice('account:'.length) : null
+}

@@ -21,10 +21,13 @@ export interface Counter {
  * `measured` (default): settle posts the meter's actual amount, or what was held where there is none; void releases it.
  * `counted`: what was held is posted, whatever came of it (a request stays a request).
  * `released`: given back at either end (things in flight).
+ *
+ * Measured claims of one hold on one counter add up at admission, and the actual amount is posted there once: it is what the
+ * request used, however many policies asked about it.
  */
 export type Ends = 'measured' | 'counted' | 'released'
 
-/** An amount asked of a counter under a ceiling. `code` is the refusal's. */
+/** An amount (0 to 2^53 - 1) asked of a counter under a ceiling. `code` is the refusal's. */
 export interface Claim {
   readonly counter: Counter
   readonly amount: Amount
@@ -41,7 +44,7 @@ export interface Reading {
   readonly pending: Amount
 }
 
-/** What a request has pending, from admission to its end. `id` is the request's and makes every operation idempotent. */
+/** What a request has pending, from admission to its end. `id` is the request's: holding it twice is rejected, ending it twice is `already_ended`. */
 export interface Hold {
   readonly id: string
   /** Milliseconds since the epoch. */
@@ -83,7 +86,7 @@ export interface EndingRecord {
   readonly cost_rial: bigint
   /** What the actual cost is above the hold; 0 else. */
   readonly overrun_rial: bigint
-  /** HTTP status that the client got (499: it left). */
+  /** HTTP status that the client got (499: it left; 0: none, the gateway died). */
   readonly status: number
   readonly code: string | null
   /** The provider that answered last: the one of the admission, or a fallback. */
@@ -115,7 +118,7 @@ export type Admission =
 
 export type Ending = 'ended' | 'already_ended' | 'unknown'
 
-/** Money put into a wallet (or, negative, taken out). `id` makes it idempotent. Rial. */
+/** Money put into a wallet (or, negative, taken out, whatever is left then). The first one of an `id` counts, further ones are `already_credited`. Rial. */
 export interface Credit {
   readonly id: string
   readonly account: string
@@ -157,7 +160,11 @@ export interface Difference {
   readonly found: string
 }
 
-/** Money and counters. Knows nothing of HTTP, policies or models. What a promise resolves with is durable. Rejections are GatewayErrors `ledger_unavailable`. */
+/**
+ * Money and counters. Knows nothing of HTTP, policies or models. What a promise resolves with is durable.
+ * Rejections are GatewayErrors `ledger_unavailable`, after which nothing more is admitted or ended; but a RangeError or an Error for
+ * what its caller has got wrong (an amount out of range, an id held twice): that operation then has changed nothing.
+ */
 export interface Ledger {
   /** All claims or none. Refused: the first that does not fit; nothing is written. Per counter: posted + pending + all that this hold claims of it ≤ ceiling. */
   hold(hold: Hold): Promise<Admission>
@@ -171,11 +178,11 @@ export interface Ledger {
   wallet(account: string): Promise<Wallet>
   /** Holds that no one has ended, oldest first. */
   open(): Promise<OpenHold[]>
-  /** Usage records, oldest first. */
+  /** Usage records in the order of their ids, which begin with the time at which they were made: oldest first. */
   records(query: RecordQuery): Promise<UsageRecord[]>
-  /** Recomputes every counter and balance from the records; an empty list means that all agree. */
+  /** Recomputes every counter and balance from the records and credits, while others go on; an empty list means that all agree. */
   verify(): Promise<Difference[]>
-  /** Ends every open hold as recovered; run once at start, before anything is admitted. */
+  /** Ends every open hold as recovered, as void does, at no cost; run once at start, before anything is admitted. Returns what it ended, oldest first. */
   recover(at: number): Promise<OpenHold[]>
   /** `null`: it writes. Else why not, in words for an operator. */
   readonly failure: string | null

@@ -1,118 +1,29 @@
-import type { Model } from '../config/config.js'
-import { isObject, type JsonObject } from '../json.js'
-import { imageTokens } from './image.js'
-import { audioTokens, fileTokens } from './media.js'
-import { Tally } from './text.js'
-import { type Family, familyOf } from './tokenizers.js'
-import { toolTokens } from './tools.js'
+import type { Json } from '../json.js'
+import { TextSum } from './text.js'
+import type { Family } from './tokenizers.js'
 
-/** Around every message, its role included, and before the answer. OpenAI's are measured; templates of others take more marks. */
-const FRAME = { openai: { message: 4, answer: 3 }, other: { message: 6, answer: 8 } } as const
+export { familyOf } from './tokenizers.js'
 
 /**
- * Input tokens that a provider will count for a chat request: messages with their names, calls, images, audio and files, tools, schemas of
- * the answer, and what a provider wraps around them. The body is one that passed the endpoint's check, with only the fields that the model
- * takes. A careful guess that is rarely too low, in time linear in the body.
+ * Estimates how many tokens a text is for a family of tokenizers; slightly too many on average. A non-negative integer, never more than the
+ * text's bytes in UTF-8, in time linear in the text. Pieces that are estimated one by one add up to more than the whole: join small ones first.
  */
-export function chatTokens(body: JsonObject, model: Model): number {
-  const family = familyOf(model)
-  const frame = family === 'o200k' || family === 'cl100k' ? FRAME.openai : FRAME.other
-  const tally = new Tally()
-  let tokens: number = frame.answer
-  for (const message of list(body.messages)) if (isObject(message)) tokens += frame.message + messageTokens(message, model, tally)
-  tokens += toolTokens(list(body.tools), family, tally) + toolTokens(list(body.functions), family, tally)
-  tokens += choiceTokens(body, tally) + formatTokens(body.response_format, family, tally)
-  return tokens + tally.tokens(family)
+export function textTokens(text: string, family: Family): number {
+  const sum = new TextSum()
+  sum.add(text)
+  return sum.tokens(family)
 }
 
-function messageTokens(message: JsonObject, model: Model, tally: Tally): number {
-  let tokens = 0
-  if (typeof message.name === 'string') {
-    tally.add(message.name)
-    tokens += 1
-  }
-  if (typeof message.content === 'string') addText(message.content, tally)
-  for (const part of list(message.content)) if (isObject(part)) tokens += partTokens(part, model, tally)
-  // Reasoning that a client hands back is read again where it is read at all.
-  addText(message.reasoning_content ?? message.reasoning, tally)
-  addText(message.refusal, tally)
-  for (const call of list(message.tool_calls)) if (isObject(call)) tokens += callTokens(call, tally)
-  if (isObject(message.function_call)) tokens += callTokens({ function: message.function_call }, tally)
-  return tokens
+/** Tokens of a prompt or input: a text, texts, token ids, or arrays of token ids. Ids that the client made itself count as they are. */
+export function promptTokens(input: Json | undefined, family: Family): number {
+  const sum = new TextSum()
+  return idsOf(input, sum) + sum.tokens(family)
 }
 
-/** Marks around one call, its id included. */
-const CALL = 8
-
-function callTokens(call: JsonObject, tally: Tally): number {
-  for (const called of [call.function, call.custom]) {
-    if (!isObject(called)) continue
-    addText(called.name, tally)
-    addText(called.arguments ?? called.input, tally)
-  }
-  return CALL
-}
-
-function partTokens(part: JsonObject, model: Model, tally: Tally): number {
-  switch (part.type) {
-    case 'text':
-      addText(part.text, tally)
-      return 0
-    case 'refusal':
-      addText(part.refusal, tally)
-      return 0
-    case 'image_url': {
-      const image = isObject(part.image_url) ? part.image_url : { url: part.image_url }
-      return imageTokens(typeof image.url === 'string' ? image.url : '', image.detail, model)
-    }
-    case 'input_audio':
-      return isObject(part.input_audio) && typeof part.input_audio.data === 'string' ? audioTokens(part.input_audio.data) : 0
-    case 'file': {
-      const file = isObject(part.file) ? part.file : {}
-      addText(file.filename, tally)
-      return fileTokens(typeof file.file_data === 'string' ? file.file_data : null, model, tally)
-    }
-    default:
-      return unknownTokens(part, model, tally)
-  }
-}
-
-/** A part of a kind that is not known here: its strings are text, but for data URLs, which are taken for images. */
-function unknownTokens(value: unknown, model: Model, tally: Tally): number {
-  if (typeof value === 'string') {
-    if (/^data:[^,]{0,256};base64,/i.test(value)) return imageTokens(value, undefined, model)
-    addText(value, tally)
-    return 0
-  }
-  if (typeof value !== 'object' || value === null) return 0
-  let tokens = 0
-  for (const inner of Object.values(value)) tokens += unknownTokens(inner, model, tally)
-  return tokens
-}
-
-/** A forced tool is named in the prompt once more. */
-function choiceTokens(body: JsonObject, tally: Tally): number {
-  let tokens = 0
-  for (const choice of [body.tool_choice, body.function_call]) {
-    if (!isObject(choice)) continue
-    tally.add(JSON.stringify(choice))
-    tokens += 4
-  }
-  return tokens
-}
-
-/** OpenAI counts the schema of an answer as input; others put it into the prompt. */
-function formatTokens(format: unknown, family: Family, tally: Tally): number {
-  if (!isObject(format) || format.type === 'text') return 0
-  if (isObject(format.json_schema)) tally.add(JSON.stringify(format.json_schema))
-  return family === 'o200k' || family === 'cl100k' ? 12 : 40
-}
-
-/** Texts that follow one another are not one word. */
-function addText(value: unknown, tally: Tally): void {
-  if (typeof value === 'string') tally.add(value)
-}
-
-function list(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
+function idsOf(input: Json | undefined, sum: TextSum): number {
+  if (typeof input === 'string') sum.add(input)
+  if (typeof input === 'number') return 1
+  let ids = 0
+  if (Array.isArray(input)) for (const item of input) ids += idsOf(item, sum)
+  return ids
 }

@@ -1,6 +1,6 @@
 import type { Model } from '../config/config.js'
 import { type Bytes, base64Bytes, dataUrl, uint16, uint32, uint32le } from './data-url.js'
-import type { Tally } from './text.js'
+import type { TextSum } from './text.js'
 
 /** The dearest of the providers that say so; others count a third of it. */
 const TOKENS_PER_SECOND = 32
@@ -43,13 +43,13 @@ const PAGES_MOST = 100
 const BYTES_PER_PAGE = 4000
 
 /**
- * Tokens of a part `file`. Text is added to the tally; anything else counts as pages. A file that the provider already has (`file_id`) may
+ * Tokens of a part `file`. Text is added to the sum; anything else counts as pages. A file that the provider already has (`file_id`) may
  * be any: the most that is taken counts, or the model's context where it is smaller.
  */
-export function fileTokens(data: string | null, model: Pick<Model, 'context'>, tally: Tally): number {
+export function fileTokens(data: string | null, model: Pick<Model, 'context'>, sum: TextSum): number {
   const file = data === null ? null : dataUrl(data)
   if (file !== null && /^text\/|^application\/(json|xml|yaml|x-yaml)/.test(file.type)) {
-    tally.add(Buffer.from(file.bytes.at(0, file.bytes.length)).toString('utf8'))
+    sum.add(Buffer.from(file.bytes.at(0, file.bytes.length)).toString('utf8'))
     return 0
   }
   const bytes = file?.bytes.length ?? (data === null ? Number.POSITIVE_INFINITY : base64Bytes(data).length)

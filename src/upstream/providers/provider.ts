@@ -30,7 +30,7 @@ export interface Call {
 export interface Wire {
   /** What follows `base_url`: `/chat/completions`. */
   path(call: Call): string
-  /** Client's wire → provider's wire. */
+  /** Client's wire → provider's wire. Throws `invalid_request` where the provider has no word for what is asked. */
   request?(call: Call): JsonObject
   /** Provider's wire → client's wire, for an answer that is no stream. Throws where it is no answer. `headers` are lower-case. */
   response?(body: unknown, call: Call, headers: HeaderFields): JsonObject
@@ -73,7 +73,7 @@ export interface Provider {
   /** Used where the config gives none. Absent: `base_url` is required. */
   readonly baseUrl?: string
   /** Defaults of a provider's settings for this kind. */
-  readonly defaults?: Partial<Pick<ProviderSettings, 'usage_stream' | 'cap' | 'usage'>>
+  readonly defaults?: Partial<Pick<ProviderSettings, 'usage_stream' | 'cap' | 'usage' | 'rerank'>>
   readonly wires: { readonly [S in Surface]?: Wire }
   /** Header fields that carry the credentials. */
   authorize(apiKey: string | null, settings: ProviderSettings): HeaderFields
@@ -123,6 +123,8 @@ export interface TransportFailure {
 }
 
 export interface Delivery {
+  /** The request has begun to leave: the provider may have seen it. */
+  readonly sent: boolean
   pause(): void
   resume(): void
   /** Closes the connection to the provider; the receiver hears nothing more. */

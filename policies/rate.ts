@@ -1,0 +1,91 @@
+import type { Key } from '../src/config/config.js'
+import type { GatewayError } from '../src/errors.js'
+import { ANONYMOUS, type Ended } from '../src/exchange.js'
+import { keyRequests, keyTokens } from '../src/ledger/counters.js'
+import type { Claim, Counter, Reading } from '../src/ledger/ledger.js'
+import type { HeaderFields, Host, Policy, PolicyFactory } from '../src/policy.js'
+
+/*
+ * rate: the plan's speed. Requests per minute, hour and day, and tokens per minute, of the key. Counts under a ceiling of none, too, so that
+ * GET /v1/key can show it. Tells the state of the windows in `x-ratelimit-*`. Takes no options.
+ */
+
+const REQUEST_WINDOWS = [
+  { kind: 'minute', ceiling: 'requests_per_minute', code: 'rate_limit_rpm' },
+  { kind: 'hour', ceiling: 'requests_per_hour', code: 'rate_limit_rph' },
+  { kind: 'day', ceiling: 'requests_per_day', code: 'rate_limit_rpd' },
+] as const
+
+export default ((_options, host): Policy => ({
+  name: 'rate',
+  admit({ key, at, estimate }) {
+    const claims: Claim[] = REQUEST_WINDOWS.map(({ kind, ceiling, code }) => ({
+      counter: keyRequests(key.name, host.window(kind, at)),
+      amount: 1n,
+      ceiling: key.plan[ceiling],
+      code,
+      ends: 'counted',
+    }))
+    claims.push({
+      counter: keyTokens(key.name, host.window('minute', at)),
+      amount: BigInt(estimate.input + estimate.output),
+      ceiling: key.plan.tokens_per_minute,
+      code: 'rate_limit_tpm',
+    })
+    return claims
+  },
+  respond(exchange, error) {
+    // A stranger is told nothing, and a page that is not metered has no window.
+    if (exchange.key === ANONYMOUS || exchange.method !== 'POST') return undefined
+    const counters = watched(exchange.key, exchange.at, host)
+    if (counters.length === 0) return undefined
+    const found = counters.map(({ counter }) => exchange.readings.find(reading => same(reading.counter, counter)))
+    if (found.every(reading => reading !== undefined)) return fields(counters, found, exchange, error)
+    return host.read(counters.map(({ counter }) => counter)).then(readings => fields(counters, readings, exchange, error))
+  },
+})) satisfies PolicyFactory
+
+interface Watched {
+  readonly counter: Counter
+  readonly ceiling: bigint
+  readonly code: string
+}
+
+/** The counters that have a ceiling, the shorter windows first, tokens last. */
+function watched(key: Key, at: number, host: Host): Watched[] {
+  const counters: Watched[] = []
+  for (const { kind, ceiling, code } of REQUEST_WINDOWS) {
+    const most = key.plan[ceiling]
+    if (most !== null) counters.push({ counter: keyRequests(key.name, host.window(kind, at)), ceiling: most, code })
+  }
+  const tokens = key.plan.tokens_per_minute
+  if (tokens !== null) counters.push({ counter: keyTokens(key.name, host.window('minute', at)), ceiling: tokens, code: 'rate_limit_tpm' })
+  return counters
+}
+
+function same(a: Counter, b: Counter): boolean {
+  return a.meter === b.meter && a.window.kind === b.window.kind && a.window.start === b.window.start && a.subject === b.subject
+}
+
+/** Of the request windows, the one nearest to its end of quota is told: after a refusal, the one that refused. */
+function fields(counters: readonly Watched[], readings: readonly Reading[], { at }: Ended, error: GatewayError | undefined): HeaderFields {
+  const told: Record<string, string> = {}
+  let nearest: { watched: Watched; left: bigint } | undefined
+  for (const [i, watched] of counters.entries()) {
+    const { posted, pending } = readings[i] as Reading
+    const left = watched.ceiling - posted - pending
+    if (watched.code === 'rate_limit_tpm') Object.assign(told, triple('tokens', watched, left, at))
+    else if (watched.code === error?.code) nearest = { watched, left: -1n }
+    else if (nearest === undefined || left < nearest.left) nearest = { watched, left }
+  }
+  if (nearest !== undefined) Object.assign(told, triple('requests', nearest.watched, nearest.left, at))
+  return told
+}
+
+function triple(of: 'requests' | 'tokens', { ceiling, counter }: Watched, left: bigint, at: number): Record<string, string> {
+  return {
+    [`x-ratelimit-limit-${of}`]: String(ceiling),
+    [`x-ratelimit-remaining-${of}`]: String(left > 0n ? left : 0n),
+    [`x-ratelimit-reset-${of}`]: String(Math.max(1, Math.ceil((counter.window.end - at) / 1000))),
+  }
+}

@@ -1,0 +1,85 @@
+import { Chain, type HookFault } from './chain.js'
+import type { Config, PolicyUse } from './config/config.js'
+import { ConfigError, type PlacedProblem, showPath } from './config/problems.js'
+import { conform } from './config/schema.js'
+import { didYouMean } from './config/suggest.js'
+import { GatewayError } from './errors.js'
+import { isObject, type JsonObject } from './json.js'
+import type { Ledger } from './ledger/ledger.js'
+import type { Windows } from './ledger/windows.js'
+import { importPlugin, names, POLICIES } from './plugin.js'
+import type { Host, Policy, PolicyFactory } from './policy.js'
+
+export interface ChainFacts {
+  readonly config: Config
+  readonly windows: Windows
+  readonly ledger: Pick<Ledger, 'read'>
+  readonly log: (policy: string, message: string, fields?: Readonly<Record<string, unknown>>) => void
+  readonly fault: HookFault
+}
+
+/** Builds the chain that a config names. Throws a ConfigError with every policy that can not be had, or whose options are wrong. */
+export async function buildChain(facts: ChainFacts): Promise<Chain> {
+  const problems: PlacedProblem[] = []
+  const policies: Policy[] = []
+  for (const use of facts.config.policies) {
+    try {
+      policies.push(await build(use, facts))
+    } catch (error) {
+      problems.push({ ...placeOf(use), path: 'policies', message: (error as Error).message })
+    }
+  }
+  if (problems.length > 0) {
+    for (const policy of policies) await policy.close?.()
+    throw new ConfigError(fileOf(facts.config.policies[0] as PolicyUse), problems)
+  }
+  return new Chain(policies, facts.fault)
+}
+
+async function build(use: PolicyUse, facts: ChainFacts): Promise<Policy> {
+  const module = await importPlugin(use.use, { folder: POLICIES, configFile: facts.config.file }).catch((error: Error) => {
+    throw new Error(`policy ${JSON.stringify(use.use)} can not be loaded: ${error.message}${didYouMean(use.use, names(POLICIES))}`, {
+      cause: error,
+    })
+  })
+  const factory = module.default
+  if (typeof factory !== 'function') throw new Error(`policy ${JSON.stringify(use.use)} has no function as its default export`)
+  const options = optionsOf(use, module.options)
+  const policy = (await (factory as PolicyFactory<unknown>)(options, hostFor(use.use, facts))) as unknown
+  if (!isObject(policy) || typeof policy.name !== 'string') throw new Error(`policy ${JSON.stringify(use.use)} made nothing with a name`)
+  return policy as unknown as Policy
+}
+
+/** What `with` says, held against the schema that the module exports. A policy without one takes no options. */
+function optionsOf(use: PolicyUse, schema: unknown): unknown {
+  const given = use.with ?? {}
+  if (!isObject(schema)) {
+    if (isObject(given) && Object.keys(given).length === 0) return {}
+    throw new Error(`policy ${JSON.stringify(use.use)} takes no options: it exports no schema of them`)
+  }
+  const { value, problems } = conform({ type: 'object', ...schema } as JsonObject, given)
+  if (problems.length > 0)
+    throw new Error(problems.map(({ path, message }) => `with${path.length === 0 ? '' : `.${showPath(path)}`} ${message}`).join('; '))
+  return value
+}
+
+function hostFor(policy: string, { config, windows, ledger, log }: ChainFacts): Host {
+  return {
+    keys: config.keys,
+    window: windows,
+    read: counters => ledger.read(counters),
+    error: (code, message, options) => new GatewayError(code, message, options),
+    log: (message, fields) => log(policy, message, fields),
+  }
+}
+
+const PLACE = /^(.*):(\d+):(\d+)$/
+
+function placeOf({ at }: PolicyUse): { line: number; col: number } {
+  const [, , line = '1', col = '1'] = PLACE.exec(at) ?? []
+  return { line: Number(line), col: Number(col) }
+}
+
+function fileOf({ at }: PolicyUse): string {
+  return PLACE.exec(at)?.[1] ?? at
+}

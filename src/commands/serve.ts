@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import type { Config } from '../config/config.js'
+import { DEMO_SECRET } from '../config/keys.js'
+import { Gateway } from '../gateway.js'
+import { createLog, droppedLine, type Log } from '../telemetry/log.js'
+import { createOutput, toDescriptor } from '../telemetry/output.js'
+import { VERSION } from '../version.js'
+import type { Io } from './command.js'
+
+export const summary = 'run the gateway'
+export const usage = `
+model-gateway [serve] [-c gateway.yaml]
+
+Runs the gateway until SIGTERM or SIGINT: open requests may then end within drain_timeout; a second signal stops at once.
+SIGHUP, or a change of the file, reads the config again.
+
+  -c, --config FILE   the config (default: gateway.yaml)
+`
+
+/** Characters of log lines that may wait for a slow reader. */
+const LOG_PENDING_MAX = 8 * 1024 * 1024
+
+export async function run(args: string[], io: Io): Promise<number> {
+  const { values } = parseArgs({ args, options: { config: { type: 'string', short: 'c', default: 'gateway.yaml' } } })
+  let log: Log | undefined
+  const make = (config: Config): Log => {
+    log = makeLog(config)
+    return log
+  }
+  // Signals that come while it starts must not leave a half-started process behind.
+  const stopping = new Stopping()
+  const gateway = await start(values.config, io, make)
+  for (const warning of gateway.warnings) io.stderr(`warning: ${warning}\n`)
+  greet(gateway, io, log as Log)
+  process.on('SIGHUP', () => void gateway.reload())
+  const signal = await stopping.asked
+  log?.info('stopping', { signal })
+  await gateway.stop()
+  log?.flushSync()
+  return 0
+}
+
+async function start(file: string, io: Io, log: (config: Config) => Log): Promise<Gateway> {
+  try {
+    return await Gateway.start({ file, env: io.env, log })
+  } catch (error) {
+    const { code, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
+    if (code === 'EADDRINUSE')
+      throw new Error(
+        `${address}:${port} is taken by another program.\nStop it, or choose another address under listen: (or ops:) in ${file}.`,
+      )
+    if (code === 'EACCES' && port !== undefined)
+      throw new Error(`${address}:${port} may not be listened on.\nChoose a port above 1023 under listen: in ${file}.`)
+    throw error
+  }
+}
+
+/** The first signal is told; the second ends the process at once. */
+class Stopping {
+  readonly asked: Promise<string>
+
+  constructor() {
+    this.asked = new Promise(resolve => {
+      let asked = false
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+        process.on(signal, () => {
+          if (asked) process.exit(signal === 'SIGINT' ? 130 : 143)
+          asked = true
+          resolve(signal)
+        })
+      }
+    })
+  }
+}
+
+function makeLog(config: Config): Log {
+  const terminal = process.stdout.isTTY === true
+  const format = config.log.format === 'auto' ? (terminal ? 'pretty' : 'json') : config.log.format
+  const color = terminal && process.env.NO_COLOR === undefined
+  const now = Date.now
+  const output = createOutput(toDescriptor(1), { pendingMax: LOG_PENDING_MAX, dropped: droppedLine(format, color, now) })
+  return createLog({ format, level: config.log.level, color, output, now })
+}
+
+function greet(gateway: Gateway, io: Io, log: Log): void {
+  const { config, listener, ops } = gateway
+  const address = `${config.tls === null ? 'http' : 'https'}://${shown(listener.host)}:${listener.port}`
+  if (process.stdout.isTTY !== true) {
+    log.info('listening', { address, version: VERSION, file: config.file })
+    if (ops !== null) log.info('ops', { address: `http://${shown(ops.host)}:${ops.port}` })
+    return
+  }
+  const lines = [
+    `model-gateway ${VERSION} listens on ${address}`,
+    ...(ops === null ? [] : [`metrics    http://${shown(ops.host)}:${ops.port}/metrics`]),
+    `providers  ${[...config.providers.values()].map(({ name, kind, api_key }) => `${name}${api_key === null && kind !== 'sandbox' ? ' (no key)' : ''}`).join(', ')}`,
+    `models     ${config.models.size}, keys ${config.keys.size}, policies ${config.policies.map(({ use }) => use).join(' ')}`,
+    `ledger     ${config.ledger.path} (durability: ${config.ledger.durability})`,
+    '',
+    ...curl(config, address),
+  ]
+  io.stdout(`${lines.join('\n')}\n`)
+}
+
+/** A call that can be pasted: with the demo key where it is configured, else with a variable that is to hold a key. */
+function curl(config: Config, address: string): string[] {
+  const model = [...config.aliases.keys()][0] ?? [...config.models.keys()][0]
+  if (model === undefined) return []
+  const demo = createHash('sha256').update(DEMO_SECRET).digest('hex')
+  const known = [...config.keys.values()].some(key => key.sha256 === demo)
+  const header = config.keys.size === 0 ? '' : ` -H "authorization: Bearer ${known ? DEMO_SECRET : '$API_KEY'}"`
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] })
+  return [`curl ${address}/v1/chat/completions${header} -H "content-type: application/json" -d '${body}'`]
+}
+
+function shown(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,86 @@
+import { stringify } from 'yaml'
+import type { Address, Config, Key, Model, ProviderSettings } from './config.js'
+import { formatDuration, formatSize } from './durations.js'
+import { type Path, showPath } from './problems.js'
+
+const HIDDEN = '(hidden)'
+
+/**
+ * The config as it counts, as YAML in the form of gateway.yaml: defaults filled in, aliases and fallbacks resolved, prices in Rial. Secrets
+ * never show: a provider's key is hidden, of a client's secret the first 8 digits of its SHA-256 are left; inside `options` and `with`,
+ * what came from a variable shows as the variable (`templates`, as loaded), and what is named like a secret is hidden.
+ */
+export function effective(config: Config, templates: ReadonlyMap<string, string> = new Map()): string {
+  const { tls, listen, ops, limits, timeout, drain_timeout } = config
+  const section = <T>(map: ReadonlyMap<string, T>, show: (value: T) => unknown) =>
+    new Map([...map].map(([name, value]) => [name, show(value)]))
+  const own = (value: unknown, path: Path) => shielded(value, path, templates)
+  return stringify(
+    {
+      listen: address(listen),
+      ops: ops === null ? null : address(ops),
+      timezone: config.timezone,
+      month: config.month,
+      ledger: config.ledger,
+      policies: config.policies.map(({ use, with: settings }, index) =>
+        settings === undefined ? use : { use, with: own(settings, ['policies', index, 'with']) },
+      ),
+      providers: section(config.providers, settings => provider(settings, own)),
+      models: section(config.models, settings => model(settings, own)),
+      aliases: config.aliases,
+      plans: section(config.plans, ({ name: _, ...plan }) => plan),
+      accounts: section(config.accounts, ({ name: _, ...account }) => account),
+      keys: section(config.keys, key),
+      limits: { ...limits, body: formatSize(limits.body) },
+      timeout: durations(timeout),
+      drain_timeout: formatDuration(drain_timeout),
+      ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
+      log: config.log,
+    },
+    { lineWidth: 0, aliasDuplicateObjects: false },
+  )
+}
+
+type Shield = (value: unknown, path: Path) => unknown
+
+function provider(settings: ProviderSettings, own: Shield): unknown {
+  const { name, api_key, timeout, options, base_url, ...rest } = settings
+  return {
+    ...rest,
+    ...(base_url === '' ? {} : { base_url }),
+    ...(api_key === null ? {} : { api_key: HIDDEN }),
+    timeout: durations(timeout),
+    ...(Object.keys(options).length === 0 ? {} : { options: own(options, ['providers', name, 'options']) }),
+  }
+}
+
+function model({ id, provider: _, price, created, options, ...rest }: Model, own: Shield): unknown {
+  return {
+    ...rest,
+    price: price ?? 'free',
+    created: new Date(created * 1000).toISOString().slice(0, 10),
+    ...(Object.keys(options).length === 0 ? {} : { options: own(options, ['models', id, 'options']) }),
+  }
+}
+
+function key({ name: _, plan, sha256, expires, ...rest }: Key): unknown {
+  return { ...rest, plan: plan.name, sha256: `${sha256.slice(0, 8)}…`, expires: expires === null ? null : new Date(expires).toISOString() }
+}
+
+function address({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+function durations(fields: object): unknown {
+  return Object.fromEntries(Object.entries(fields).map(([name, duration]) => [name, formatDuration(duration as number)]))
+}
+
+function shielded(value: unknown, path: Path, templates: ReadonlyMap<string, string>): unknown {
+  const template = templates.get(showPath(path))
+  if (template !== undefined) return template
+  const last = path.at(-1)
+  if (typeof value === 'string' && typeof last === 'string' && /secret|token|passw|credential|key/i.test(last)) return HIDDEN
+  if (Array.isArray(value)) return value.map((item, index) => shielded(item, [...path, index], templates))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, below]) => [name, shielded(below, [...path, name], templates)]))
+}

@@ -1,0 +1,65 @@
+import type { ProviderSettings } from './config.js'
+import type { ProviderDraft, Section } from './draft.js'
+import type { Findings } from './findings.js'
+import { readOptions } from './models.js'
+import type { Path } from './problems.js'
+import { readTimer } from './sections.js'
+import { didYouMean } from './suggest.js'
+
+/** The providers of the file. What is wrong with them is in `findings`; one of an unknown kind is left out. */
+export function readProviders(findings: Findings, drafts: Section<ProviderDraft>): Map<string, ProviderSettings> {
+  const providers = new Map<string, ProviderSettings>()
+  const { kinds } = findings.source
+  for (const [name, draft] of Object.entries(drafts)) {
+    const path = ['providers', name]
+    if (draft.kind === undefined) continue
+    const kind = kinds.get(draft.kind)
+    if (kind === undefined) {
+      findings.wrong([...path, 'kind'], `there is no kind ${JSON.stringify(draft.kind)}${didYouMean(draft.kind, kinds.keys())}`)
+      continue
+    }
+    const given = findings.source.raw([...path, 'base_url']) !== undefined
+    if (!given && kind.baseUrl === undefined)
+      findings.wrong(path, `"base_url" is missing: the kind ${JSON.stringify(draft.kind)} has no address of its own`)
+    const timer = (field: keyof ProviderDraft['timeout']) => readTimer(findings, draft.timeout[field], [...path, 'timeout', field])
+    providers.set(name, {
+      name,
+      kind: draft.kind,
+      base_url:
+        draft.base_url === undefined ? (kind.baseUrl ?? '') : readBaseUrl(findings, draft.base_url, draft.insecure, [...path, 'base_url']),
+      api_key: draft.api_key ?? null,
+      timeout: { connect: timer('connect'), first_byte: timer('first_byte'), idle: timer('idle'), total: timer('total') },
+      max_connections: draft.max_connections,
+      usage_stream: draft.usage_stream ?? kind.defaults?.usage_stream ?? 'option',
+      cap: draft.cap ?? kind.defaults?.cap ?? 'max_tokens',
+      on_disconnect: draft.on_disconnect,
+      usage: draft.usage ?? kind.defaults?.usage ?? 'normal',
+      options: readOptions(findings, [...path, 'options'], draft.kind, kind.options),
+    })
+  }
+  return providers
+}
+
+/** Without a trailing slash. Messages do not quote it: it may hold what should not be in a log. */
+function readBaseUrl(findings: Findings, text: string, insecure: boolean, path: Path): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    findings.wrong(path, 'must be an address that begins with https:// (or http:// on this machine)')
+    return ''
+  }
+  if (url.username !== '' || url.password !== '') findings.wrong(path, 'must hold no credentials: put them into api_key')
+  if (url.search !== '' || url.hash !== '' || /[?#]/.test(text)) findings.wrong(path, 'must end with its path: no ? and no #')
+  if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
+    findings.wrong(
+      path,
+      'must be https://, or on this machine; `insecure: true` beside it allows prompts and the key to travel unencrypted',
+    )
+  }
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
+/** Does a host name this machine, whoever answers DNS? */
+export function isLoopback(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '').toLowerCase()
+  return name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127\.\d+\.\d+\.\d+$/.test(name)
+}

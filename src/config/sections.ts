@@ -1,0 +1,118 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { resolve } from 'node:path'
+import type { Address, Config, Key, Ms, PolicyUse } from './config.js'
+import { isTimezone, timezones } from './dates.js'
+import type { Draft } from './draft.js'
+import { LONGEST_TIMER, parseDuration, parseSize } from './durations.js'
+import type { Findings } from './findings.js'
+import type { Path } from './problems.js'
+import { reason } from './secrets.js'
+import { didYouMean } from './suggest.js'
+
+/** `127.0.0.1:8080`, `[::1]:8080`. Port 0: any free one. */
+export function readAddress(findings: Findings, text: string, path: Path): Address {
+  const colon = text.lastIndexOf(':')
+  const port = Number(text.slice(colon + 1))
+  if (port > 65535) findings.wrong(path, 'the port must be at most 65535')
+  return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port }
+}
+
+/** A duration that a timer can wait. Zero only where `zero` says so: elsewhere it would be «never», or «at once», by accident. */
+export function readTimer(findings: Findings, text: string, path: Path, zero: 'zero' | 'no zero' = 'no zero'): Ms {
+  const duration = parseDuration(text)
+  if (duration === null || duration > LONGEST_TIMER) findings.wrong(path, 'must be at most 24d')
+  else if (duration === 0 && zero === 'no zero') findings.wrong(path, 'must be longer than 0')
+  return duration ?? 0
+}
+
+export function readBodyLimit(findings: Findings, size: string | number): number {
+  const bytes = typeof size === 'number' ? size : (parseSize(size) ?? 0)
+  if (bytes < 1 || bytes > 1024 ** 3) findings.wrong(['limits', 'body'], 'must be from 1B to 1GiB')
+  return bytes
+}
+
+export function checkTimezone(findings: Findings, timezone: string): boolean {
+  if (isTimezone(timezone)) return true
+  findings.wrong(['timezone'], `is no time zone that is known here; an example is Asia/Tehran${didYouMean(timezone, timezones())}`)
+  return false
+}
+
+export function readLedger(findings: Findings, draft: Draft['ledger']): Config['ledger'] {
+  return { ...draft, path: draft.path === ':memory:' ? draft.path : resolve(findings.source.folder, draft.path) }
+}
+
+/** The policies in their order; one that stands twice would claim twice. */
+export function readPolicies(findings: Findings, drafts: Draft['policies']): PolicyUse[] {
+  const uses: PolicyUse[] = []
+  for (const [index, draft] of drafts.entries()) {
+    const use = typeof draft === 'string' ? draft : draft.use
+    if (use === undefined) continue
+    const path = ['policies', index]
+    if (uses.some(other => other.use === use)) findings.wrong(path, `${JSON.stringify(use)} stands in the list twice`)
+    uses.push({ use, with: typeof draft === 'string' ? undefined : draft.with, at: findings.source.at(path) })
+  }
+  return uses
+}
+
+/** A ceiling that no policy of the list enforces is refused: nobody should believe in one that does not hold. */
+export function checkEnforced(findings: Findings, policies: readonly PolicyUse[], keys: ReadonlyMap<string, Key>): void {
+  const has = (name: string) => policies.some(({ use }) => use === name)
+  // A policy that is not one of ours may stand in for any of ours; nobody here can tell.
+  const foreign = policies.some(({ use }) => /[./]/.test(use))
+  const need = (name: string, path: Path, why: string) => {
+    if (has(name)) return
+    const message = `the policy ${JSON.stringify(name)} is not in policies, so ${why}`
+    if (foreign) findings.warn(path, `${message}, unless another policy does`)
+    else findings.wrong(path, message)
+  }
+  const first = (test: (key: Key) => boolean) => [...keys.values()].find(test)
+
+  if (keys.size > 0) need('auth', ['policies'], 'nobody could use a key')
+  const rated = first(({ plan }) =>
+    [plan.requests_per_minute, plan.requests_per_hour, plan.requests_per_day, plan.tokens_per_minute].some(isSet),
+  )
+  if (rated !== undefined) need('rate', ['plans', rated.plan.name], 'nothing enforces these ceilings')
+  const budgeted = first(({ budget }) => [budget.daily_tokens, budget.daily_rial, budget.monthly_rial].some(isSet))
+  if (budgeted !== undefined) need('budget', ['keys', budgeted.name, 'budget'], 'nothing enforces this budget')
+  const paying = first(({ account }) => account !== null)
+  if (paying !== undefined) need('hold', ['keys', paying.name, 'account'], 'nothing is held from the wallet')
+}
+
+function isSet(ceiling: bigint | null): boolean {
+  return ceiling !== null
+}
+
+/** Certificate and key, and whether they belong together: files that are swapped one after the other do not for a moment. */
+export function readTls(findings: Findings, draft: Draft['tls']): Config['tls'] {
+  if (draft?.cert === undefined || draft.key === undefined) return null
+  const { folder, readFile } = findings.source
+  const read = (name: 'cert' | 'key', path: string): string | null => {
+    findings.files.push(path)
+    try {
+      return readFile(path)
+    } catch (error) {
+      findings.wrong(['tls', name], `cannot read ${path}: ${reason(error)}`)
+      return null
+    }
+  }
+  const cert = resolve(folder, draft.cert)
+  const key = resolve(folder, draft.key)
+  const cert_pem = read('cert', cert)
+  const key_pem = read('key', key)
+  if (cert_pem === null || key_pem === null) return null
+  const certificate = parsed(findings, ['tls', 'cert'], 'is no certificate in PEM', () => new X509Certificate(cert_pem))
+  const privateKey = parsed(findings, ['tls', 'key'], 'is no private key in PEM without a passphrase', () => createPrivateKey(key_pem))
+  if (certificate !== null && privateKey !== null && !certificate.checkPrivateKey(privateKey)) {
+    findings.wrong(['tls', 'key'], 'is not the key of the certificate')
+  }
+  return { cert, key, cert_pem, key_pem }
+}
+
+function parsed<T>(findings: Findings, path: Path, message: string, parse: () => T): T | null {
+  try {
+    return parse()
+  } catch {
+    findings.wrong(path, message)
+    return null
+  }
+}

@@ -1,0 +1,214 @@
+import { type Clock, systemClock } from './clock.js'
+import type { Config } from './config/config.js'
+import { type Loaded, loadConfig } from './config/load.js'
+import { ConfigError } from './config/problems.js'
+import { type Watch, watchConfig } from './config/watch.js'
+import { ENDPOINTS } from './endpoints/endpoints.js'
+import { type Check, type Ops, startOps } from './http/admin.js'
+import { type Listener, listen } from './http/listener.js'
+import { requestIds, ulids } from './ids.js'
+import type { Ledger, OpenHold } from './ledger/ledger.js'
+import { openLedger } from './ledger/sqlite.js'
+import { sqliteVersion } from './ledger/sqlite-version.js'
+import { Offload } from './offload.js'
+import type { Services } from './runtime.js'
+import { Serving } from './serving.js'
+import { type SetUpFacts, setUp } from './set-up.js'
+import { collect } from './telemetry/gauges.js'
+import type { Log } from './telemetry/log.js'
+import { createMetrics, type Metrics } from './telemetry/metrics.js'
+import { Drains } from './upstream/drains.js'
+import { kindsOf, loadProviders } from './upstream/kinds.js'
+import { VERSION } from './version.js'
+
+export interface GatewayOptions {
+  /** gateway.yaml. */
+  readonly file: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Makes the log, once the config is read. */
+  readonly log: (config: Config) => Log
+  readonly clock?: Clock
+}
+
+interface Parts extends SetUpFacts {
+  readonly options: GatewayOptions
+  readonly loaded: Loaded
+  readonly metrics: Metrics
+  readonly serving: Serving
+  readonly listener: Listener
+  readonly ops: Ops | null
+  readonly recovered: readonly OpenHold[]
+}
+
+/** A gateway that serves: a config, wired into running parts. */
+export class Gateway {
+  readonly listener: Listener
+  readonly ops: Ops | null
+  readonly ledger: Ledger
+  /** Of the config, for an operator's eyes. */
+  readonly warnings: readonly string[]
+  /** Holds that the last run left open, ended by this start. */
+  readonly recovered: readonly OpenHold[]
+  readonly #parts: Parts
+  readonly #watch: Watch
+  #configProblem: string | null = null
+  #reloading: Promise<unknown> = Promise.resolve()
+  #stopped: Promise<void> | null = null
+
+  /** Starts one. Throws a ConfigError, or an Error of the ledger or a listener, and leaves nothing running. */
+  static async start(options: GatewayOptions): Promise<Gateway> {
+    const clock = options.clock ?? systemClock
+    const providers = await loadProviders()
+    const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
+    const { config } = loaded
+    const log = options.log(config)
+    let metrics: Metrics | undefined
+    const ledger = await openLedger({
+      ...config.ledger,
+      observe: { commit: (seconds, operations) => metrics?.ledgerCommit(seconds, operations) },
+    })
+    const undo: (() => Promise<unknown>)[] = [() => ledger.close()]
+    try {
+      const recovered = await ledger.recover(clock.now())
+      const newId = requestIds(ulids())
+      const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
+      const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), fault }
+      const facts: SetUpFacts = { providers, ledger, log, services }
+      const runtime = await setUp(config, facts)
+      undo.unshift(() => runtime.upstreams.close())
+      metrics = createMetrics({
+        version: VERSION,
+        node: process.version,
+        sqlite: sqliteVersion(),
+        labels: labelsOf(config),
+        collect: () => collect(serving.runtime, ledger, clock.now()),
+        failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
+        process: true,
+      })
+      const serving = new Serving(runtime, { services, log, metrics })
+      const listener = await listen({
+        address: config.listen,
+        tls: config.tls,
+        connectionsMax: config.limits.connections,
+        handle: serving.handle,
+        newId: () => newId(clock.now()),
+      })
+      undo.unshift(() => listener.close())
+      let gateway: Gateway | undefined
+      const checks = (): readonly Check[] => gateway?.checks() ?? []
+      const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
+      const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
+      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, recovered })
+      return gateway
+    } catch (error) {
+      for (const step of undo) await step()
+      throw error
+    }
+  }
+
+  private constructor(parts: Parts) {
+    const { listener, ops, ledger, loaded, recovered, log, metrics } = parts
+    this.#parts = parts
+    this.listener = listener
+    this.ops = ops
+    this.ledger = ledger
+    this.warnings = loaded.warnings
+    this.recovered = recovered
+    for (const hold of recovered) {
+      metrics.recovered(1, hold.record.model)
+      log.warn('a hold that the last run left open was released', {
+        request_id: hold.id,
+        model: hold.record.model,
+        rial: hold.record.held_rial,
+        ...(hold.record.key === null ? {} : { key: hold.record.key }),
+      })
+    }
+    this.#watch = watchConfig(loaded.config.file, loaded.files, () => void this.reload())
+  }
+
+  /** The one that new requests run under. */
+  get config(): Config {
+    return this.#parts.serving.runtime.config
+  }
+
+  /** What has to hold for requests to be sent here. A provider that is down is not among it: that would take its pod with it. */
+  checks(): readonly Check[] {
+    const { serving, ledger } = this.#parts
+    const { failure } = ledger
+    return [
+      {
+        name: 'config',
+        ok: true,
+        ...(this.#configProblem === null ? {} : { reason: `the file on disk is bad, an older config runs: ${this.#configProblem}` }),
+      },
+      failure === null ? { name: 'ledger', ok: true } : { name: 'ledger', ok: false, reason: failure },
+      serving.draining ? { name: 'draining', ok: false, reason: 'the gateway is stopping' } : { name: 'draining', ok: true },
+    ]
+  }
+
+  /** Reads the config again. False: it is bad, which is logged, and everything stays as it was. Reloads run one after the other. */
+  reload(): Promise<boolean> {
+    const done = this.#reloading.then(() => this.#reload())
+    this.#reloading = done
+    return done
+  }
+
+  async #reload(): Promise<boolean> {
+    const { options, providers, serving, metrics, log, listener } = this.#parts
+    if (serving.draining) return false
+    const before = serving.runtime
+    try {
+      const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
+      const runtime = await setUp(loaded.config, this.#parts, before)
+      this.#watch.follow(loaded.files)
+      for (const warning of loaded.warnings) log.warn(warning)
+      for (const section of needRestart(before.config, loaded.config))
+        log.warn(`a change of ${section} takes a restart; the old value stays`)
+      if (loaded.config.tls !== null) listener.secure(loaded.config.tls)
+      log.setLevel(loaded.config.log.level)
+      metrics.labels(labelsOf(loaded.config))
+      const over = serving.switch(runtime)
+      void over.then(async () => {
+        await before.chain.close()
+        await before.upstreams.close(runtime.upstreams)
+      })
+      this.#configProblem = null
+      metrics.configReload(true)
+      log.info('the config was reloaded', { file: loaded.config.file })
+      return true
+    } catch (error) {
+      if (error instanceof ConfigError) this.#watch.follow(error.files)
+      this.#configProblem = (error as Error).message
+      metrics.configReload(false)
+      for (const line of this.#configProblem.split('\n')) log.error(`the config was not reloaded: ${line}`)
+      return false
+    }
+  }
+
+  /** Lets what is under way end (`drain_timeout`), then stops everything. Called again, it is the same stop. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    const { serving, listener, ops, ledger, log } = this.#parts
+    this.#watch.close()
+    await serving.drain(serving.runtime.config.drain_timeout)
+    await listener.close()
+    await serving.runtime.chain.close()
+    await serving.runtime.upstreams.close()
+    await ledger.close()
+    await ops?.close()
+    await log.drained()
+  }
+}
+
+function labelsOf(config: Config) {
+  return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: new Set<string>() }
+}
+
+/** Sections whose change a reload can not bring about. */
+function needRestart(before: Config, after: Config): string[] {
+  return (['listen', 'ops', 'ledger'] as const).filter(section => JSON.stringify(before[section]) !== JSON.stringify(after[section]))
+}

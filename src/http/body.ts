@@ -1,0 +1,111 @@
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { GatewayError } from '../errors.js'
+import { isObject, type JsonObject } from '../json.js'
+
+/** Levels of arrays and objects that a body may have. JSON.parse itself has no bound, and deeper bodies have killed providers. */
+export const DEPTH_MAX = 128
+
+const JSON_TYPE = /^\s*application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
+
+/** Refuses what is no JSON by its header, before anything is read. Absent counts as JSON. */
+export function checkBodyHeaders(request: IncomingMessage): void {
+  const type = request.headers['content-type']
+  if (type !== undefined && !JSON_TYPE.test(type)) {
+    throw new GatewayError('unsupported_media_type', 'The content-type is not JSON. Send application/json.')
+  }
+  const encoding = request.headers['content-encoding']
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
+    throw new GatewayError('unsupported_media_type', 'A content-encoding is not supported here. Send the body as it is.')
+  }
+}
+
+/**
+ * The whole body. Throws `request_too_large` past `bytesMax` and `request_timeout` when it has not come within `timeoutMs`;
+ * `client_closed` when the client left.
+ */
+export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<Buffer> {
+  const length = Number(request.headers['content-length'] ?? 0)
+  if (length > bytesMax) return Promise.reject(tooLarge(bytesMax))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const timer = setTimeout(() => {
+      fail(
+        new GatewayError('request_timeout', `The body did not arrive within ${timeoutMs / 1000} s. Send it faster.`, {
+          headers: { connection: 'close' },
+        }),
+      )
+    }, timeoutMs)
+    const fail = (error: GatewayError): void => {
+      clearTimeout(timer)
+      request.removeListener('data', onData)
+      request.removeListener('end', onEnd)
+      reject(error)
+    }
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length
+      if (size > bytesMax) fail(tooLarge(bytesMax))
+      else chunks.push(chunk)
+    }
+    const onEnd = (): void => {
+      clearTimeout(timer)
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
+    }
+    request.on('data', onData)
+    request.on('end', onEnd)
+    // Stays until the request is gone: a stream that errors without a listener would end the process.
+    request.on('error', () => fail(new GatewayError('client_closed', 'The client left before its body was whole.')))
+  })
+}
+
+function tooLarge(bytesMax: number): GatewayError {
+  return new GatewayError('request_too_large', `The body is larger than ${bytesMax} bytes. Send less, or raise limits.body.`, {
+    headers: { connection: 'close' },
+  })
+}
+
+/** The JSON object that the bytes are; throws `invalid_json`. */
+export function parseBody(bytes: Uint8Array): JsonObject {
+  if (!isUtf8(bytes)) throw new GatewayError('invalid_json', 'The body is not valid UTF-8.')
+  if (!shallow(bytes)) throw new GatewayError('invalid_json', `The body is nested deeper than ${DEPTH_MAX} levels.`)
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    // The parser's own words quote the body, which must reach no log.
+    throw new GatewayError('invalid_json', bytes.length === 0 ? 'The body is empty. Send a JSON object.' : 'The body is not valid JSON.')
+  }
+  if (!isObject(body)) throw new GatewayError('invalid_json', 'The body is not a JSON object.')
+  return body
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** True when no array or object of the JSON text lies deeper than DEPTH_MAX. One pass over the bytes; strings are skipped. */
+function shallow(bytes: Uint8Array): boolean {
+  let depth = 0
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] as number
+    if (byte === QUOTE) {
+      i = endOfString(bytes, i)
+    } else if (byte === 0x7b || byte === 0x5b) {
+      if (++depth > DEPTH_MAX) return false
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth--
+    }
+  }
+  return true
+}
+
+/** Where the string that opens at `start` closes; the end of the bytes when it never does. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  for (let end = bytes.indexOf(QUOTE, start + 1); end !== -1; end = bytes.indexOf(QUOTE, end + 1)) {
+    let back = end - 1
+    while (bytes[back] === BACKSLASH) back--
+    if ((end - back) % 2 === 1) return end
+  }
+  return bytes.length
+}

@@ -1,0 +1,65 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { HeaderFields } from '../policy.js'
+
+/** How long a client may go on sending a body that nobody wants, after its answer has been written. Milliseconds. */
+const LINGER_MS = 1_000
+/** A body that is at most this large is read to its end and dropped, so that the connection stays usable. */
+const DROPPED_BYTES_MAX = 64 * 1024
+
+/** Sends a whole JSON answer; does nothing when the client has left. */
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  requestId: string,
+  fields: HeaderFields,
+  body: string,
+  writeTimeoutMs: number,
+): void {
+  if (response.headersSent || response.destroyed) return
+  const head = ['content-type', 'application/json', 'content-length', String(Buffer.byteLength(body)), 'x-request-id', requestId]
+  for (const name in fields) head.push(name, fields[name] as string)
+  const { req } = response
+  if (req.complete || isSmall(req)) {
+    response.writeHead(status, head)
+    endWithin(response, body, writeTimeoutMs)
+    return
+  }
+  // To close while the client still sends would reset the connection, and the answer with it.
+  if (fields.connection === undefined) head.push('connection', 'close')
+  response.writeHead(status, head)
+  response.write(body)
+  const end = (): void => {
+    clearTimeout(timer)
+    response.end()
+  }
+  const timer = setTimeout(end, LINGER_MS)
+  req.once('end', end).once('error', end).resume()
+}
+
+function isSmall({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= DROPPED_BYTES_MAX
+}
+
+/** Ends an answer; a client that does not take the rest within `timeoutMs` is cut off. */
+export function endWithin(response: ServerResponse, text: string, timeoutMs: number): void {
+  response.end(text)
+  if (response.writableLength === 0) return
+  const timer = setTimeout(() => response.destroy(), timeoutMs)
+  response.once('close', () => clearTimeout(timer))
+}
+
+/** Sends the head of an event stream: never buffered by what lies between, never compressed. */
+export function sendStreamHead(response: ServerResponse, requestId: string, fields: HeaderFields): void {
+  const head = [
+    'content-type',
+    'text/event-stream; charset=utf-8',
+    'cache-control',
+    'no-cache',
+    'x-accel-buffering',
+    'no',
+    'x-request-id',
+    requestId,
+  ]
+  for (const name in fields) head.push(name, fields[name] as string)
+  response.writeHead(200, head)
+}

@@ -1,0 +1,204 @@
+import type Database from 'better-sqlite3'
+import type { AdmissionRecord, Amount, EndingRecord, Ends, RecordQuery, RecordState, UsageRecord } from './ledger.js'
+import type { IdRange } from './timeline.js'
+
+const ADMISSION = [
+  'key',
+  'account',
+  'plan',
+  'surface',
+  'model',
+  'provider',
+  'stream',
+  'client_request_id',
+  'trace_id',
+  'held_tokens',
+  'held_rial',
+  'price',
+] as const satisfies readonly (keyof AdmissionRecord)[]
+
+const ENDING = [
+  'ended_at',
+  'ended_by',
+  'usage_source',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'cost_rial',
+  'overrun_rial',
+  'status',
+  'code',
+  'upstream_request_id',
+  'attempts',
+  'ttft_ms',
+  'duration_ms',
+] as const satisfies readonly (keyof EndingRecord)[]
+
+const RIAL: ReadonlySet<string> = new Set(['held_rial', 'cost_rial', 'overrun_rial'])
+
+type Value = string | number | bigint | null
+type Row = Readonly<Record<string, string | bigint | null>>
+
+/** What an open hold has pending on one counter (by its id), as its row keeps it. */
+export type ClaimEntry = readonly [counter: number, amount: Amount, ends: Ends]
+/** What an ended one has posted on a counter. */
+export type PostedEntry = readonly [counter: number, amount: Amount]
+
+export interface HoldRow {
+  readonly id: string
+  readonly at: number
+  readonly claims: readonly ClaimEntry[]
+  readonly record: AdmissionRecord
+}
+
+/** Rows of usage: those of open holds, and those of ended ones, which never change again. */
+export class Records {
+  readonly #insertHold: Database.Statement<Value[]>
+  readonly #deleteHold: Database.Statement<[string]>
+  readonly #holds: Database.Statement<[], Row>
+  readonly #insert: Database.Statement<Value[]>
+  readonly #exists: Database.Statement<[string], number>
+  readonly #chunkEnd: Database.Statement<[string, string, number], string>
+  readonly #chunk: Database.Statement<[Readonly<Record<string, Value>>], Row>
+  readonly #posted: Database.Statement<[string, number], [string, string]>
+  #last: string
+
+  constructor(db: Database.Database) {
+    const hold = ['id', 'at', 'claims', ...ADMISSION]
+    const record = ['id', 'at', 'state', 'posted', ...ADMISSION, ...ENDING]
+    this.#insertHold = db.prepare(insert('holds', hold))
+    this.#deleteHold = db.prepare('DELETE FROM holds WHERE id = ?')
+    this.#holds = db.prepare<[], Row>(`SELECT ${hold.join(', ')} FROM holds ORDER BY id`).safeIntegers()
+    this.#insert = db.prepare(insert('records', record))
+    this.#exists = db.prepare<[string], number>('SELECT 1 FROM records WHERE id = ?').pluck()
+    this.#chunkEnd = db
+      .prepare<[string, string, number], string>('SELECT id FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?')
+      .pluck()
+    this.#chunk = db
+      .prepare<[Readonly<Record<string, Value>>], Row>(
+        `SELECT ${record.filter(name => name !== 'posted').join(', ')} FROM records
+          WHERE id >= @from AND id < @below AND at >= @since AND at < @until AND (@state IS NULL OR state = @state)
+          AND (@key IS NULL OR key = @key) AND (@account IS NULL OR account = @account) AND (@model IS NULL OR model = @model)
+          ORDER BY id`,
+      )
+      .safeIntegers()
+    this.#posted = db.prepare<[string, number], [string, string]>('SELECT id, posted FROM records WHERE id > ? ORDER BY id LIMIT ?').raw()
+    this.#last = db.prepare<[], string | null>('SELECT max(id) FROM records').pluck().get() ?? ''
+  }
+
+  hold({ id, at, claims, record }: HoldRow): void {
+    const json = `[${claims.map(([counter, amount, ends]) => `[${counter},${amount},"${ends}"]`).join(',')}]`
+    this.#insertHold.run(id, at, json, ...admission(record, record.provider))
+  }
+
+  /** An open hold becomes an ended record. Throws before it has changed anything. */
+  end(
+    hold: { readonly id: string; readonly at: number; readonly record: AdmissionRecord },
+    state: RecordState,
+    posted: readonly PostedEntry[],
+    ending: EndingRecord,
+  ): void {
+    const json = `[${posted.map(([counter, amount]) => `[${counter},${amount}]`).join(',')}]`
+    // First what a wrong value can make fail, so that its hold stays as it is.
+    this.#insert.run(hold.id, hold.at, state, json, ...admission(hold.record, ending.provider), ...ENDING.map(name => ending[name]))
+    this.#deleteHold.run(hold.id)
+    if (hold.id > this.#last) this.#last = hold.id
+  }
+
+  /** Whether a hold of this id has ended. */
+  ended(id: string): boolean {
+    return id <= this.#last && this.#exists.get(id) !== undefined
+  }
+
+  /** All open holds, in the order of their ids. */
+  holds(): HoldRow[] {
+    return this.#holds.all().map(row => ({
+      id: text(row.id),
+      at: Number(row.at),
+      claims: (JSON.parse(text(row.claims)) as [number, number, Ends][]).map(([counter, amount, ends]) => [counter, BigInt(amount), ends]),
+      record: admissionOf(row),
+    }))
+  }
+
+  /** The first id after the next `size` records of a range; `undefined` when there are no more. */
+  chunkEnd({ from, below }: IdRange, size: number): string | undefined {
+    return this.#chunkEnd.get(from, below, size)
+  }
+
+  /** The ended records of a range of ids that a query asks for. */
+  chunk({ from, below }: IdRange, query: RecordQuery): UsageRecord[] {
+    const { since = 0, until = Number.MAX_SAFE_INTEGER, state = null, key = null, account = null, model = null } = query
+    return this.#chunk.all({ from, below, since, until, state, key, account, model }).map(recordOf)
+  }
+
+  /** What the records after an id have posted: at most `size` of them, by id. */
+  posted(after: string, size: number): { readonly id: string; readonly posted: PostedEntry[] }[] {
+    return this.#posted.all(after, size).map(([id, json]) => ({
+      id,
+      posted: (JSON.parse(json) as [number, number][]).map(([counter, amount]) => [counter, BigInt(amount)]),
+    }))
+  }
+}
+
+function insert(table: string, columns: readonly string[]): string {
+  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
+}
+
+function admission(record: AdmissionRecord, provider: string): Value[] {
+  return [
+    record.key,
+    record.account,
+    record.plan,
+    record.surface,
+    record.model,
+    provider,
+    record.stream ? 1 : 0,
+    record.client_request_id,
+    record.trace_id,
+    record.held_tokens,
+    record.held_rial,
+    record.price,
+  ]
+}
+
+function admissionOf(row: Row): AdmissionRecord {
+  const fields = Object.fromEntries(ADMISSION.map(name => [name, fieldOf(name, row[name])]))
+  return { ...(fields as unknown as AdmissionRecord), stream: row.stream === 1n }
+}
+
+function recordOf(row: Row): UsageRecord {
+  const ending = Object.fromEntries(ENDING.map(name => [name, fieldOf(name, row[name])])) as unknown as EndingRecord
+  return {
+    id: text(row.id),
+    at: Number(row.at),
+    state: text(row.state) as RecordState,
+    ...admissionOf(row),
+    ...ending,
+    provider: text(row.provider),
+  }
+}
+
+/** The record of an open hold: its second half is not known yet. */
+export function heldRecord({
+  id,
+  at,
+  record,
+}: {
+  readonly id: string
+  readonly at: number
+  readonly record: AdmissionRecord
+}): UsageRecord {
+  const nothing = Object.fromEntries(ENDING.map(name => [name, null])) as unknown as { readonly [Field in keyof EndingRecord]: null }
+  return { id, at, state: 'held', ...nothing, ...record }
+}
+
+function fieldOf(name: string, value: string | bigint | null | undefined): Value {
+  if (typeof value === 'bigint') return RIAL.has(name) ? value : Number(value)
+  return value ?? null
+}
+
+function text(value: string | bigint | null | undefined): string {
+  if (typeof value !== 'string') throw new TypeError(`the ledger's file has ${JSON.stringify(String(value))} where a text belongs`)
+  return value
+}

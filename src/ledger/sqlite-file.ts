@@ -1,0 +1,244 @@
+import { fstatSync } from 'node:fs'
+import { type FileHandle, mkdir, open, stat } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { GatewayError } from '../errors.js'
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
+
+export interface FileOptions {
+  /** A path, or `:memory:`. */
+  readonly path: string
+  /** `power`: survives the loss of power. `process`: survives kill -9; after a loss of power the last moments may be missing, but the file is whole. */
+  readonly durability: 'power' | 'process'
+  /** Whether a file that is not there is made, with its folder. */
+  readonly create: boolean
+}
+
+// 4 MB: a checkpoint of 1,000 pages keeps the event loop for 1 to 2 ms.
+const WAL_BYTES_MAX = 1000 * (4096 + 24)
+
+/**
+ * Opens a ledger's file, or makes it, as its only owner. Throws a GatewayError `ledger_unavailable` that says what is wrong with the
+ * file and what to do; it is for the operator and names paths.
+ */
+export async function openFile(options: FileOptions): Promise<SqliteFile> {
+  if (options.path === ':memory:') return new SqliteFile(prepare(new Database(':memory:'), 'memory'), 'process', null)
+  const path = resolve(options.path)
+  let db: Database.Database | undefined
+  try {
+    await ensureFile(path, options.create)
+    db = new Database(path, { timeout: 0, fileMustExist: true })
+    prepare(db, 'wal')
+    // Only now: closing any descriptor of a database file that SQLite has open in this process would drop SQLite's locks on it.
+    const file = await open(path, 'r+')
+    const wal = await open(`${path}-wal`, 'r+')
+    await syncFolder(dirname(path))
+    return new SqliteFile(db, options.durability, { file, wal })
+  } catch (error) {
+    db?.close()
+    throw explained(path, error)
+  }
+}
+
+/** The database, and what makes it durable: SQLite itself never syncs (see `sync`). */
+export class SqliteFile {
+  readonly db: Database.Database
+  readonly #durability: 'power' | 'process'
+  readonly #handles: { readonly file: FileHandle; readonly wal: FileHandle } | null
+  readonly #atExit = () => this.#closeDatabase()
+
+  constructor(db: Database.Database, durability: 'power' | 'process', handles: { file: FileHandle; wal: FileHandle } | null) {
+    this.db = db
+    this.#durability = durability
+    this.#handles = handles
+    // When a process exits, better-sqlite3 closes its databases, which copies the log into the file and deletes it. See #closeDatabase.
+    if (handles !== null) process.once('exit', this.#atExit)
+  }
+
+  /**
+   * Makes what was committed durable, off the event loop. An fsync by SQLite itself would stall every stream of the process: 0.2 ms on
+   * a good disk, 10 ms and more on others. A sync that fails is final: the kernel forgets such an error, so a second try would lie.
+   */
+  async sync(): Promise<void> {
+    if (this.#durability === 'power') await this.#handles?.wal.datasync()
+  }
+
+  /** Bytes of the database and of its log. */
+  size(): { readonly bytes: number; readonly wal_bytes: number } {
+    if (this.#handles === null) {
+      const pages = this.db.pragma('page_count', { simple: true }) as number
+      return { bytes: pages * (this.db.pragma('page_size', { simple: true }) as number), wal_bytes: 0 }
+    }
+    return { bytes: fstatSync(this.#handles.file.fd).size, wal_bytes: fstatSync(this.#handles.wal.fd).size }
+  }
+
+  /** A checkpoint, when the log has grown long enough. */
+  tidy(): Promise<void> | undefined {
+    if (this.#handles === null || fstatSync(this.#handles.wal.fd).size < WAL_BYTES_MAX) return undefined
+    return this.checkpoint()
+  }
+
+  /**
+   * Moves the log into the file. Nothing may be committed until it is done. Each step is durable before the next, whatever the
+   * durability: a file must not be damaged by a loss of power. The log is cut to nothing and that is synced too, since SQLite
+   * would not sync the header of the next one, and frames of the old one must not come back under it.
+   */
+  async checkpoint(): Promise<void> {
+    if (this.#handles === null) return
+    const { file, wal } = this.#handles
+    await wal.datasync()
+    this.#pragmaCheckpoint('PASSIVE')
+    await file.datasync()
+    this.#pragmaCheckpoint('TRUNCATE')
+    await wal.datasync()
+  }
+
+  /** A consistent copy, in a new file that only its owner can read; whatever is committed meanwhile is in it too. */
+  async backup(path: string): Promise<void> {
+    const target = await open(path, 'wx', 0o600)
+    await target.close()
+    await this.db.backup(path)
+    const copy = await open(path, 'r+')
+    await copy.sync()
+    await copy.close()
+  }
+
+  /** Closes everything; `whole` false leaves the log as it is for SQLite to deal with. */
+  async close(whole: boolean): Promise<void> {
+    try {
+      if (whole) await this.checkpoint()
+    } finally {
+      process.removeListener('exit', this.#atExit)
+      this.#closeDatabase()
+      await this.#handles?.file.close()
+      await this.#handles?.wal.close()
+    }
+  }
+
+  #closeDatabase(): void {
+    if (!this.db.open) return
+    try {
+      // SQLite's own checkpoint at closing must not delete a log before what was in it is on the disk.
+      this.db.pragma('synchronous = FULL')
+    } finally {
+      this.db.close()
+    }
+  }
+
+  #pragmaCheckpoint(mode: 'PASSIVE' | 'TRUNCATE'): void {
+    const [result] = this.db.pragma(`wal_checkpoint(${mode})`) as { busy: number; log: number; checkpointed: number }[]
+    if (result === undefined || result.busy !== 0 || result.log !== result.checkpointed) {
+      throw new Error(`a checkpoint (${mode}) came to ${JSON.stringify(result)}`)
+    }
+  }
+}
+
+async function ensureFile(path: string, create: boolean): Promise<void> {
+  const size = await sizeOf(path)
+  if (size !== null && size > 0) return
+  const state = size === null ? 'does not exist' : 'is empty'
+  if (((await sizeOf(`${path}-wal`)) ?? 0) > 0) {
+    throw refusal(`${path} ${state}, but its log ${basename(path)}-wal is there: bring the file back, or move the log away to begin anew`)
+  }
+  if (!create) {
+    throw refusal(
+      `${path} ${state} and ledger.create is false: bring back its volume or a backup, or set ledger.create to true to begin with empty counters and wallets`,
+    )
+  }
+  if (size !== null) return
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  // SQLite gives the log the mode of the file.
+  const handle = await open(path, 'wx', 0o600)
+  await handle.close()
+}
+
+/** A path and no descriptor: see `openFile`. */
+async function sizeOf(path: string): Promise<number | null> {
+  try {
+    const found = await stat(path)
+    if (!found.isFile()) throw refusal(`${path} is no file: name a file in ledger.path`)
+    return found.size
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** A new file's name is durable when its folder is. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+function prepare(db: Database.Database, journal: 'wal' | 'memory'): Database.Database {
+  // Before the journal mode, or SQLite shares the log's index with other processes, and does not notice them.
+  set(db, 'locking_mode', 'EXCLUSIVE', 'exclusive')
+  // Nothing is written before it is known whose file it is.
+  refuseOthers(db)
+  set(db, 'journal_mode', 'WAL', journal)
+  // An existing file is opened with another value than a new one.
+  set(db, 'synchronous', 'OFF', 0)
+  set(db, 'wal_autocheckpoint', '0', 0)
+  set(db, 'cell_size_check', 'ON', 1)
+  set(db, 'trusted_schema', 'OFF', 0)
+  set(db, 'cache_size', '-16000', -16000)
+  set(db, 'mmap_size', '0', 0)
+  // The version is written each time: that makes the log's file, and a disk that cannot be written shows itself now.
+  db.exec('BEGIN IMMEDIATE')
+  if (db.pragma('user_version', { simple: true }) === 0) {
+    db.exec(SCHEMA)
+    db.pragma(`application_id = ${APPLICATION_ID}`)
+  }
+  db.pragma(`user_version = ${SCHEMA_VERSION}`)
+  db.exec('COMMIT')
+  return db
+}
+
+function refuseOthers(db: Database.Database): void {
+  const application = db.pragma('application_id', { simple: true })
+  const tables = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get()
+  if (application === 0 && tables === 0) return
+  if (application !== APPLICATION_ID) throw refusal(`${db.name} is an SQLite file of another program: choose another ledger.path`)
+  const version = db.pragma('user_version', { simple: true }) as number
+  if (version > SCHEMA_VERSION) {
+    throw refusal(
+      `${db.name} was written by a newer gateway (its schema is ${version}, this gateway knows ${SCHEMA_VERSION}): run that version, or restore a backup from before`,
+    )
+  }
+}
+
+function set(db: Database.Database, name: string, value: string, expected: unknown): void {
+  db.pragma(`${name} = ${value}`)
+  const found = db.pragma(name, { simple: true })
+  if (found !== expected && !(name === 'mmap_size' && found === undefined)) {
+    throw refusal(`SQLite does not take ${name} = ${value} for ${db.name} (it says ${JSON.stringify(found)}): use a local disk`)
+  }
+}
+
+function refusal(message: string): GatewayError {
+  return new GatewayError('ledger_unavailable', `ledger: ${message}.`)
+}
+
+function explained(path: string, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  const { code = '', message } = error as NodeJS.ErrnoException
+  const found = REMEDIES.find(([codes]) => codes.test(code))
+  const words = found === undefined ? `cannot be opened (${message}): see to the cause, or choose another ledger.path` : found[1]
+  return new GatewayError('ledger_unavailable', `ledger: ${path} ${words}.`, { cause: error })
+}
+
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [/^SQLITE_(BUSY|LOCKED)/, 'is open in another process: stop that gateway, or choose another ledger.path'],
+  [/^SQLITE_NOTADB/, 'is no ledger (not an SQLite file): choose another ledger.path, or move the file away'],
+  [/^SQLITE_CORRUPT/, 'is damaged: restore a backup of it (model-gateway ledger backup makes them)'],
+  [/^SQLITE_FULL|^ENOSPC|^EDQUOT/, 'cannot be written, the disk is full: make room, then start again'],
+  [
+    /^SQLITE_(READONLY|CANTOPEN|PERM)|^EACCES|^EPERM|^EROFS/,
+    'cannot be written by this user: give it write access to the file and its folder, or choose another ledger.path',
+  ],
+  [/^ENOTDIR|^EISDIR|^EEXIST/, 'cannot be a file there, since a part of that path is not a folder: choose another ledger.path'],
+]

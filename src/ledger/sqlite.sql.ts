@@ -1,0 +1,86 @@
+/** `MGWL` in ASCII: tells a ledger from any other SQLite file. */
+export const APPLICATION_ID = 0x4d47574c
+
+/** Raised with every change of the tables; a file of a newer gateway is refused. */
+export const SCHEMA_VERSION = 1
+
+/** The columns of a usage record that are known at admission. */
+const ADMISSION = `
+  key TEXT,
+  account TEXT,
+  plan TEXT,
+  surface TEXT NOT NULL,
+  model TEXT NOT NULL,
+  provider TEXT NOT NULL,
+  stream INTEGER NOT NULL CHECK (stream IN (0, 1)),
+  client_request_id TEXT,
+  trace_id TEXT,
+  held_tokens INTEGER NOT NULL CHECK (held_tokens >= 0),
+  held_rial INTEGER NOT NULL CHECK (held_rial >= 0),
+  price TEXT NOT NULL`
+
+/**
+ * A usage record is a row of `holds` until its hold ends, and one of `records` from then on. What is pending is nowhere but in
+ * `holds`, and is summed up when the file is opened: an admission writes one page, and nothing can come to disagree.
+ * `claims` is `[[counter id, amount, ends], …]`, `posted` is `[[counter id, amount], …]`.
+ */
+export const SCHEMA = `
+CREATE TABLE counters (
+  id INTEGER PRIMARY KEY,
+  meter TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('minute', 'hour', 'day', 'month', 'all')),
+  start INTEGER NOT NULL,
+  until INTEGER CHECK (until > start),
+  posted INTEGER NOT NULL CHECK (posted BETWEEN 0 AND 9007199254740991),
+  UNIQUE (meter, subject, kind, start)
+) STRICT;
+
+CREATE TABLE holds (
+  id TEXT NOT NULL PRIMARY KEY,
+  at INTEGER NOT NULL,
+  claims TEXT NOT NULL CHECK (json_valid(claims)),${ADMISSION}
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE records (
+  id TEXT NOT NULL PRIMARY KEY,
+  at INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('settled', 'partial', 'voided', 'recovered')),
+  posted TEXT NOT NULL CHECK (json_valid(posted)),${ADMISSION},
+  ended_at INTEGER NOT NULL,
+  ended_by TEXT NOT NULL CHECK (ended_by IN ('provider', 'client', 'upstream_error', 'drain', 'recovery')),
+  usage_source TEXT NOT NULL CHECK (usage_source IN ('provider', 'counted', 'estimate', 'none')),
+  input_tokens INTEGER NOT NULL CHECK (input_tokens >= 0),
+  cached_input_tokens INTEGER NOT NULL CHECK (cached_input_tokens >= 0),
+  output_tokens INTEGER NOT NULL CHECK (output_tokens >= 0),
+  reasoning_tokens INTEGER NOT NULL CHECK (reasoning_tokens >= 0),
+  cost_rial INTEGER NOT NULL CHECK (cost_rial >= 0),
+  overrun_rial INTEGER NOT NULL CHECK (overrun_rial >= 0),
+  status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 999),
+  code TEXT,
+  upstream_request_id TEXT,
+  attempts TEXT NOT NULL,
+  ttft_ms INTEGER,
+  duration_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE credits (
+  id TEXT NOT NULL PRIMARY KEY,
+  account TEXT NOT NULL,
+  amount INTEGER NOT NULL CHECK (amount BETWEEN -9007199254740991 AND 9007199254740991),
+  note TEXT NOT NULL,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX credits_of_account ON credits (account);
+
+-- One row: how far the times in the ids of records are from the records' own, and whether all ids have one.
+CREATE TABLE timeline (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  least INTEGER NOT NULL,
+  most INTEGER NOT NULL,
+  timed INTEGER NOT NULL CHECK (timed IN (0, 1))
+) STRICT;
+
+INSERT INTO timeline (one, least, most, timed) VALUES (1, 0, 0, 1);
+`

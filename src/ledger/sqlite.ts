@@ -1,0 +1,367 @@
+import assert, { AssertionError } from 'node:assert/strict'
+import Database from 'better-sqlite3'
+import { Batches, type ObserveCommit, type Store } from './batch.js'
+import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
+import { accountOf, accountRial } from './counters.js'
+import type {
+  Admission,
+  Amount,
+  Ceiling,
+  Counter,
+  Credit,
+  Difference,
+  Ending,
+  EndingRecord,
+  Ends,
+  Hold,
+  Ledger,
+  OpenHold,
+  Reading,
+  RecordQuery,
+  RecordState,
+  Settlement,
+  UsageRecord,
+  Wallet,
+} from './ledger.js'
+import { heldRecord, type PostedEntry, Records } from './records.js'
+import { recovered } from './recovery.js'
+import { type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
+import { Timeline } from './timeline.js'
+import { Verification } from './verify.js'
+import { Wallets } from './wallets.js'
+
+export interface LedgerOptions extends FileOptions {
+  readonly observe?: { readonly commit?: ObserveCommit }
+}
+
+/** For metrics: cheap enough for every scrape. */
+export interface LedgerStats {
+  readonly bytes: number
+  readonly wal_bytes: number
+  readonly open_holds: number
+  readonly held_rial: Amount
+  /** Milliseconds since the epoch; `null` when no hold is open. */
+  readonly oldest_hold_at: number | null
+}
+
+export interface SqliteLedger extends Ledger {
+  stats(): LedgerStats
+  /** Writes a consistent copy to a file that does not exist yet, while others go on. */
+  backup(path: string): Promise<void>
+}
+
+/** Opens the ledger in an SQLite file. Rejects with a GatewayError for the operator: what is wrong, and what to do. */
+export async function openLedger(options: LedgerOptions): Promise<SqliteLedger> {
+  const file = await openFile(options)
+  try {
+    return new FileLedger(file, options.observe?.commit ?? (() => {}))
+  } catch (error) {
+    await file.close(false)
+    throw error
+  }
+}
+
+/** What an open hold has pending on one counter, its claims of one kind added up. */
+interface Part {
+  readonly cell: Cell
+  readonly ends: Ends
+  amount: Amount
+}
+
+interface Held extends OpenHold {
+  readonly parts: readonly Part[]
+}
+
+const RECORDS_PER_TURN = 1000
+const CLOSED = 'the ledger is closed'
+
+class FileLedger implements SqliteLedger {
+  readonly #file: SqliteFile
+  readonly #cells: Cells
+  readonly #records: Records
+  readonly #wallets: Wallets
+  readonly #timeline: Timeline
+  readonly #batches: Batches
+  readonly #begin: Database.Statement
+  readonly #commit: Database.Statement
+  readonly #open = new Map<string, Held>()
+  readonly #verifications = new Set<Verification>()
+  #heldRial = 0n
+  /** The latest moment that was asked about: what counters are old. */
+  #latest = 0
+  #closing: Promise<void> | undefined
+
+  constructor(file: SqliteFile, observe: ObserveCommit) {
+    const { db } = file
+    this.#file = file
+    this.#cells = new Cells(db)
+    this.#records = new Records(db)
+    this.#wallets = new Wallets(db)
+    this.#timeline = new Timeline(db)
+    this.#begin = db.prepare('BEGIN IMMEDIATE')
+    this.#commit = db.prepare('COMMIT')
+    const store: Store = {
+      commit: () => this.#commitBatch(),
+      rollback: () => this.#rollback(),
+      sync: () => file.sync(),
+      tidy: () => this.#tidy(),
+      isBroken,
+    }
+    this.#batches = new Batches(store, observe)
+    for (const { claims, ...hold } of this.#records.holds()) {
+      this.#add({ ...hold, parts: claims.map(([counter, amount, ends]) => ({ cell: this.#cells.byId(counter), amount, ends })) })
+    }
+  }
+
+  get failure(): string | null {
+    return this.#batches.failure
+  }
+
+  hold(hold: Hold): Promise<Admission> {
+    return this.#batches.run(() => this.#hold(hold))
+  }
+
+  settle(id: string, { state, actual, record }: Settlement): Promise<Ending> {
+    return this.#batches.run(() => this.#end(id, state, record, actual))
+  }
+
+  void(id: string, record: EndingRecord): Promise<Ending> {
+    return this.#batches.run(() => this.#end(id, 'voided', record, null))
+  }
+
+  recover(at: number): Promise<OpenHold[]> {
+    return this.#batches.run(() => {
+      const holds = this.#openHolds()
+      for (const hold of holds) this.#end(hold.id, 'recovered', recovered(hold, at), null)
+      return holds
+    })
+  }
+
+  credit(credit: Credit): Promise<'credited' | 'already_credited'> {
+    return this.#batches.run(() => {
+      this.#write()
+      return this.#wallets.credit(credit) ? 'credited' : 'already_credited'
+    })
+  }
+
+  read(counters: readonly Counter[]): Promise<Reading[]> {
+    return this.#batches.run(() => counters.map(counter => reading(counter, this.#cells.find(counter), null)))
+  }
+
+  wallet(account: string): Promise<Wallet> {
+    return this.#batches.run(() => {
+      const { posted, pending } = this.#cells.find(accountRial(account))
+      return { account, credited: this.#wallets.credited(account), posted, pending }
+    })
+  }
+
+  open(): Promise<OpenHold[]> {
+    return this.#batches.run(() => this.#openHolds())
+  }
+
+  async records(query: RecordQuery): Promise<UsageRecord[]> {
+    const { since = 0, until = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = query
+    // Taken first: a hold that ends while the records are read is shown as it was, once.
+    const held = await this.#batches.run(() => this.#openHolds().map(heldRecord))
+    const found = held.filter(record => asked(record, query))
+    const open = new Set(held.map(record => record.id))
+    const ended: UsageRecord[] = []
+    const range = this.#timeline.range(since, until)
+    for (let from: string | undefined = range.from; from !== undefined && ended.length < limit && query.state !== 'held'; ) {
+      const next = this.#records.chunkEnd({ from, below: range.below }, RECORDS_PER_TURN)
+      for (const record of this.#records.chunk({ from, below: next ?? range.below }, query)) {
+        if (!open.has(record.id)) ended.push(record)
+      }
+      from = next
+      if (from !== undefined) await this.#turn()
+    }
+    const all = [...found, ...ended].sort((a, b) => (a.id < b.id ? -1 : 1))
+    return all.length > limit ? all.slice(0, limit) : all
+  }
+
+  async verify(): Promise<Difference[]> {
+    const verification = await this.#batches.run(() => {
+      const begun = new Verification(this.#file.db, this.#cells, this.#records)
+      this.#verifications.add(begun)
+      return begun
+    })
+    try {
+      return await verification.run(() => this.#turn(), this.#wallets.all())
+    } finally {
+      this.#verifications.delete(verification)
+    }
+  }
+
+  stats(): LedgerStats {
+    const oldest = this.#open.values().next().value
+    return { ...this.#file.size(), open_holds: this.#open.size, held_rial: this.#heldRial, oldest_hold_at: oldest?.at ?? null }
+  }
+
+  async backup(path: string): Promise<void> {
+    await this.#turn()
+    await this.#file.backup(path)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#batches.stop(CLOSED)
+    await this.#file.close(this.failure === CLOSED)
+  }
+
+  #hold({ id, at, claims, record }: Hold): Admission {
+    if (this.#open.has(id) || this.#records.ended(id)) throw new Error(`hold ${id}: this id was held before`)
+    const parts: Part[] = []
+    const cells = claims.map(claim => this.#cells.find(claim.counter))
+    const ceilings = claims.map(claim => this.#ceiling(claim.ceiling, claim.counter.subject))
+    const readings = () => claims.map((claim, i) => reading(claim.counter, cells[i] as Cell, ceilings[i] as Amount | null))
+    for (const [i, claim] of claims.entries()) {
+      const cell = cells[i] as Cell
+      const ceiling = ceilings[i] as Amount | null
+      checkAmount(`hold ${id}: ${claim.counter.meter}`, claim.amount)
+      claimed(parts, cell, claim)
+      let total = cell.posted + cell.pending
+      for (const part of parts) if (part.cell === cell) total += part.amount
+      if (ceiling !== null && !(total <= ceiling)) {
+        const now = readings()
+        return { admitted: false, refused: claim, reading: now[i] as Reading, readings: now }
+      }
+      if (total > AMOUNT_MAX)
+        throw new RangeError(`hold ${id}: ${claim.counter.meter} of ${claim.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`)
+    }
+    this.#write()
+    this.#records.hold({ id, at, record, claims: parts.map(({ cell, amount, ends }) => [this.#cells.idOf(cell), amount, ends]) })
+    for (const { cell } of parts) if (!cell.stored) this.#cells.touch(cell)
+    this.#add({ id, at, record, parts })
+    this.#latest = Math.max(this.#latest, at)
+    return { admitted: true, readings: readings() }
+  }
+
+  #ceiling(ceiling: Ceiling, subject: string): Amount | null {
+    if (ceiling !== 'credits') return ceiling
+    const account = accountOf(subject)
+    return account === null ? 0n : this.#wallets.credited(account)
+  }
+
+  #add(hold: Held): void {
+    this.#open.set(hold.id, hold)
+    this.#heldRial += hold.record.held_rial
+    for (const { cell, amount } of hold.parts) {
+      cell.pending += amount
+      cell.holds++
+    }
+  }
+
+  #end(id: string, state: Exclude<RecordState, 'held'>, record: EndingRecord, actual: Settlement['actual'] | null): Ending {
+    const hold = this.#open.get(id)
+    if (hold === undefined) return this.#records.ended(id) ? 'already_ended' : 'unknown'
+    const amounts = hold.parts.map(part => postedBy(id, part, actual))
+    const entries: PostedEntry[] = []
+    for (const [i, { cell }] of hold.parts.entries()) {
+      const amount = amounts[i] as Amount
+      if (amount > 0n) entries.push([cell.id, amount])
+    }
+    checkPosted(id, hold.parts, amounts)
+    this.#write()
+    this.#records.end(hold, state, entries, record)
+    this.#timeline.note(id, hold.at)
+    for (const verification of this.#verifications) verification.ended(id, entries)
+    this.#open.delete(id)
+    this.#heldRial -= hold.record.held_rial
+    for (const [i, { cell, amount }] of hold.parts.entries()) {
+      cell.pending -= amount
+      cell.posted += amounts[i] as Amount
+      cell.holds--
+      assert(cell.pending >= 0n && cell.holds >= 0, `${cell.key}: pending ${cell.pending} in ${cell.holds} holds`)
+      if (amounts[i] !== 0n) this.#cells.touch(cell)
+    }
+    return 'ended'
+  }
+
+  #openHolds(): OpenHold[] {
+    const holds = [...this.#open.values()].map(({ id, at, record }) => ({ id, at, record }))
+    return holds.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
+  }
+
+  /** Lets the event loop turn in a long reading; throws when the ledger has failed or was closed meanwhile. */
+  #turn(): Promise<void> {
+    return this.#batches.run(() => {})
+  }
+
+  #write(): void {
+    if (!this.#file.db.inTransaction) this.#begin.run()
+  }
+
+  #commitBatch(): boolean {
+    if (!this.#file.db.inTransaction) return false
+    this.#cells.flush()
+    this.#timeline.flush()
+    this.#commit.run()
+    return true
+  }
+
+  #rollback(): void {
+    try {
+      if (this.#file.db.inTransaction) this.#file.db.exec('ROLLBACK')
+    } catch {
+      // It fails for the same reason as what failed before it; the file is as the last commit left it.
+    }
+  }
+
+  #tidy(): Promise<void> | undefined {
+    this.#cells.tidy(this.#latest)
+    return this.#file.tidy()
+  }
+}
+
+/** Errors of one statement leave the transaction as it was before it; all others of SQLite do not. */
+function isBroken(error: unknown): boolean {
+  if (error instanceof Database.SqliteError) return !/^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/.test(error.code)
+  return error instanceof AssertionError
+}
+
+function claimed(parts: Part[], cell: Cell, { amount, ends = 'measured' }: Hold['claims'][number]): void {
+  const same = parts.find(part => part.cell === cell && part.ends === ends)
+  if (same === undefined) parts.push({ cell, amount, ends })
+  else same.amount += amount
+}
+
+function reading(counter: Counter, { posted, pending }: Cell, ceiling: Amount | null): Reading {
+  return { counter, ceiling, posted, pending }
+}
+
+/** What a part of a hold leaves on its counter when the hold ends; `actual` is `null` when it is released. */
+function postedBy(id: string, { cell, amount, ends }: Part, actual: Settlement['actual'] | null): Amount {
+  if (ends === 'counted') return amount
+  if (ends === 'released' || actual === null) return 0n
+  const { meter } = cell.counter
+  const measured = Object.hasOwn(actual, meter) ? actual[meter] : undefined
+  if (measured === undefined) return amount
+  checkAmount(`settlement of ${id}: ${meter}`, measured)
+  return measured
+}
+
+function checkAmount(what: string, amount: Amount): void {
+  if (typeof amount === 'bigint' && amount >= 0n && amount <= AMOUNT_MAX) return
+  throw new RangeError(`${what}: an amount is a bigint from 0 to ${AMOUNT_MAX}, not ${String(amount)}`)
+}
+
+function checkPosted(id: string, parts: readonly Part[], amounts: readonly Amount[]): void {
+  for (const { cell } of parts) {
+    let total = cell.posted
+    for (const [i, part] of parts.entries()) if (part.cell === cell) total += amounts[i] as Amount
+    if (total > AMOUNT_MAX)
+      throw new RangeError(
+        `settlement of ${id}: ${cell.counter.meter} of ${cell.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`,
+      )
+  }
+}
+
+function asked(record: UsageRecord, { state, key, account, model, since = 0, until = Number.POSITIVE_INFINITY }: RecordQuery): boolean {
+  if (record.at < since || record.at >= until) return false
+  if (state !== undefined && record.state !== state) return false
+  return (key ?? record.key) === record.key && (account ?? record.account) === record.account && (model ?? record.model) === record.model
+}

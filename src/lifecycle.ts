@@ -1,0 +1,310 @@
+import type { Key } from './config/config.js'
+import type { Endpoint } from './endpoints/endpoint.js'
+import { asGatewayError, errorBody, GatewayError, isGatewayError } from './errors.js'
+import type { Asked, Exchange, Held } from './exchange.js'
+import { ANONYMOUS } from './exchange.js'
+import { checkBodyHeaders, readBody } from './http/body.js'
+import { errorFields, passedDown } from './http/headers.js'
+import { endWithin, sendJson, sendStreamHead } from './http/respond.js'
+import type { JsonObject } from './json.js'
+import type { Claim, EndedBy, EndingRecord } from './ledger/ledger.js'
+import { NO_USAGE, type Usage } from './metering/usage.js'
+import { INLINE_BYTES_MAX } from './offload.js'
+import type { HeaderFields, Outcome } from './policy.js'
+import { refusal } from './refusal.js'
+import type { Runtime, Services } from './runtime.js'
+import { type Billing, ending, settlement } from './settlement.js'
+import { checked, type Question, readQuestion, understand } from './understand.js'
+import { Abandoned, type Billable, callIds, type Forwarded, forward } from './upstream/fallback.js'
+import { StreamRelay } from './upstream/relay.js'
+
+/** How an exchange went: what the log and the metrics are told. */
+export interface Ran {
+  readonly outcome: Outcome
+  readonly billing: Billing | null
+  readonly error: GatewayError | null
+  /** What the client got; 499 when it left. */
+  readonly status: number
+  /** The target that was charged for. */
+  readonly billable: Billable | null
+}
+
+/**
+ * The life of a metered request, from its header to its settlement. Never rejects. Whether a hold is voided or settled is one rule: `forward`
+ * throws before there is anything to tell the client, and returns after.
+ */
+export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): Promise<Ran> {
+  let ran: Ran
+  try {
+    ran = await admit(exchange, endpoint, runtime, services)
+  } catch (error) {
+    ran = await refuse(exchange, error, null, runtime, services)
+  }
+  await runtime.chain.finish(exchange, ran.outcome)
+  return ran
+}
+
+async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): Promise<Ran> {
+  const { config, chain } = runtime
+  const { clock, ledger } = services
+  exchange.key = await identify(exchange, runtime)
+  checkBodyHeaders(exchange.request)
+  if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
+  const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request)
+  exchange.marks.read = clock.monotonic()
+  const question = await ask(bytes, exchange, endpoint, runtime, services)
+  exchange.model = question.model
+  exchange.stream = question.stream
+  exchange.estimate = question.estimate
+  exchange.estimateRial = question.estimateRial
+  const claims = await chain.admit(exchange as Asked)
+  if (exchange.gone) throw clientClosed()
+  const admission = await ledger.hold({ id: exchange.id, at: exchange.at, claims, record: admissionRecord(exchange, question, claims) })
+  exchange.readings = admission.readings
+  if (!admission.admitted) throw refusal(admission, exchange as Asked, clock.now(), runtime.iso)
+  return held(exchange, endpoint, question, runtime, services)
+}
+
+/** The key that the chain finds. Where keys are configured, nobody passes without one, whatever the chain is. */
+export async function identify(exchange: Exchange, { chain, config }: Runtime): Promise<Key> {
+  const key = await chain.identify(exchange)
+  if (key !== undefined) return key
+  if (config.keys.size === 0) return ANONYMOUS
+  throw new GatewayError('missing_api_key', 'There is no API key. Send the header: Authorization: Bearer <key>.')
+}
+
+/** What the bytes ask for: here where they are few or a policy amends them, else on the thread for large bodies. */
+async function ask(bytes: Buffer, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): Promise<Question> {
+  const { chain } = runtime
+  if (bytes.length > INLINE_BYTES_MAX && !chain.amends) {
+    exchange.parse = () => readQuestion(bytes, endpoint)
+    return offload.ask(bytes, endpoint, runtime, exchange.key, callIds(exchange))
+  }
+  let body = readQuestion(bytes, endpoint)
+  if (chain.amends) body = checked(await chain.amend(body, exchange), endpoint)
+  exchange.parse = () => body
+  return understand(body, endpoint, runtime, exchange.key)
+}
+
+function admissionRecord(exchange: Exchange, { model, stream }: Question, claims: readonly Claim[]) {
+  const { key, estimate } = exchange
+  return {
+    key: key === ANONYMOUS ? null : key.name,
+    account: key.account,
+    plan: key === ANONYMOUS ? null : key.plan.name,
+    surface: exchange.surface,
+    model: model.id,
+    provider: model.provider.name,
+    stream,
+    client_request_id: exchange.clientRequestId,
+    trace_id: exchange.traceId,
+    held_tokens: estimate.input + estimate.output,
+    held_rial: claims.some(claim => claim.counter.meter === 'rial') ? exchange.estimateRial : 0n,
+    price: model.price === null ? 'null' : priceText(model.price),
+  }
+}
+
+function priceText({
+  input,
+  cached_input,
+  output,
+  request,
+}: {
+  input: bigint
+  cached_input: bigint
+  output: bigint
+  request: bigint
+}): string {
+  return `{"input":${input},"cached_input":${cached_input},"output":${output},"request":${request}}`
+}
+
+/** All claims are admitted, durably: from here every way out ends the hold, once. */
+async function held(exchange: Exchange, endpoint: Endpoint, question: Question, runtime: Runtime, services: Services): Promise<Ran> {
+  let forwarded: Forwarded
+  try {
+    if (exchange.gone) throw clientClosed()
+    forwarded = await forward(exchange, endpoint, question, runtime, services)
+  } catch (error) {
+    return release(exchange, error, runtime, services)
+  }
+  exchange.marks.first = services.clock.monotonic()
+  return forwarded.answered.kind === 'stream'
+    ? tellStream(exchange, forwarded, runtime, services)
+    : tellWhole(exchange, forwarded, runtime, services)
+}
+
+/**
+ * Nothing came of it. The hold is voided; but where the client left after the request had gone out, the provider has begun to work (and to
+ * bill), and the input is charged.
+ */
+async function release(exchange: Exchange, error: unknown, runtime: Runtime, services: Services): Promise<Ran> {
+  exchange.marks.answered = services.clock.monotonic()
+  try {
+    if (error instanceof Abandoned) {
+      const usage = error.billable.tally.usage(error.billable.target.estimate.input, false)
+      return await settle(exchange, error.billable, { usage, endedBy: endedBy(exchange), status: 499, error }, services)
+    }
+    await services.ledger.void(exchange.id, voided(exchange, asGatewayError(error), services))
+  } catch (fault) {
+    // The hold stays open; the next start ends it.
+    services.fault('a hold could not be ended', fault, { request_id: exchange.id })
+  }
+  return refuse(exchange, error, 'voided', runtime, services)
+}
+
+function voided(exchange: Exchange, error: GatewayError, { clock }: Services): EndingRecord {
+  const by = error.code === 'client_closed' ? endedBy(exchange) : 'upstream_error'
+  return ending(exchange, { usage: NO_USAGE, cost: 0n, endedBy: by, status: error.status, error }, null, clock)
+}
+
+async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runtime, services: Services): Promise<Ran> {
+  const { answered, target, tally } = forwarded
+  if (answered.kind !== 'whole') throw new Error('a stream is not told whole')
+  const { response } = exchange
+  const { clock } = services
+  exchange.marks.answered = clock.monotonic()
+  const usage = tally.usage(target.estimate.input, true)
+  let error: GatewayError | null = null
+  try {
+    watch(exchange, forwarded, answered.answer.json, usage, runtime)
+  } catch (fault) {
+    error = cutOff(fault)
+  }
+  const fields = await headerFields(exchange, forwarded, error, runtime)
+  const status = exchange.gone ? 499 : (error?.status ?? 200)
+  let ran: Ran
+  try {
+    ran = await settle(exchange, forwarded, { usage, endedBy: exchange.gone ? endedBy(exchange) : 'provider', status, error }, services)
+  } catch (fault) {
+    services.fault('an answer could not be settled, and was not sent', fault, { request_id: exchange.id })
+    return refuse(exchange, fault, 'voided', runtime, services)
+  }
+  if (error === null) sendJson(response, 200, exchange.id, fields, answered.answer.text, runtime.config.timeout.write)
+  else sendError(exchange, error, fields, runtime)
+  return ran
+}
+
+async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Runtime, services: Services): Promise<Ran> {
+  const { answered, attempt, target, tally } = forwarded
+  if (answered.kind !== 'stream') throw new Error('a whole answer is not told as a stream')
+  const { response } = exchange
+  const { chain, config } = runtime
+  const { clock } = services
+  const fields = await headerFields(exchange, forwarded, null, runtime)
+  if (!exchange.gone) sendStreamHead(response, exchange.id, fields)
+  if (chain.observes) chain.observe(exchange as Held, { kind: 'head', status: 200, target: target.model })
+  const relay = new StreamRelay({
+    response,
+    attempt,
+    stream: answered.stream,
+    writeTimeoutMs: config.timeout.write,
+    observe: chain.observes ? data => chain.observe(exchange as Held, { kind: 'event', data }) : null,
+    begun: () => {
+      exchange.marks.first = clock.monotonic()
+    },
+  })
+  const leave = (): void => {
+    relay.deafen()
+    const drain = target.model.provider.on_disconnect === 'drain' && !exchange.drained
+    if (!drain || !services.drains.take(relay.ended)) attempt.abort(clientClosed())
+  }
+  exchange.onGone = leave
+  if (exchange.gone) leave()
+  const { error } = await relay.ended
+  exchange.onGone = null
+  exchange.marks.answered = clock.monotonic()
+  const usage = tally.usage(target.estimate.input, error === null)
+  if (chain.observes) observeUsage(exchange, usage, runtime, services)
+  const by = exchange.gone ? endedBy(exchange) : error === null ? 'provider' : 'upstream_error'
+  const last = error === null ? 'data: [DONE]\n\n' : `data: ${errorBody(error, exchange.id)}\n\n`
+  try {
+    const ran = await settle(exchange, forwarded, { usage, endedBy: by, status: exchange.gone ? 499 : 200, error }, services)
+    endWithin(response, last, config.timeout.write)
+    return ran
+  } catch (fault) {
+    services.fault('a stream could not be settled', fault, { request_id: exchange.id })
+    const failure = asGatewayError(fault)
+    endWithin(response, `data: ${errorBody(failure, exchange.id)}\n\n`, config.timeout.write)
+    return { outcome: { state: 'voided', error: fault }, billing: null, error: failure, status: 200, billable: forwarded }
+  }
+}
+
+interface End {
+  readonly usage: Usage
+  readonly endedBy: EndedBy
+  readonly status: number
+  readonly error: GatewayError | null
+}
+
+/** Durable when it resolves. */
+async function settle(exchange: Exchange, billable: Billable, end: End, { ledger, clock }: Services): Promise<Ran> {
+  const { billing, settled } = settlement(exchange, billable, end, clock)
+  await ledger.settle(exchange.id, settled)
+  const outcome: Outcome = { state: settled.state, usage: billing.usage, cost: billing.cost }
+  return { outcome, billing, error: end.error, status: end.status, billable }
+}
+
+/** A throw before anything was told: answered with its own status, or with nothing when nobody is there to read it. */
+async function refuse(exchange: Exchange, error: unknown, state: 'voided' | null, runtime: Runtime, services: Services): Promise<Ran> {
+  const gatewayError = asGatewayError(error)
+  if (gatewayError.origin === 'gateway' && gatewayError.code === 'internal_error') {
+    services.fault('a request met a fault of the gateway', error, { request_id: exchange.id })
+  }
+  if (!exchange.gone) sendError(exchange, gatewayError, await runtime.chain.respond(exchange, gatewayError), runtime)
+  return {
+    outcome: { state: state ?? 'refused', error },
+    billing: null,
+    error: gatewayError,
+    status: exchange.gone ? 499 : gatewayError.status,
+    billable: null,
+  }
+}
+
+function sendError(exchange: Exchange, error: GatewayError, fields: HeaderFields, { config }: Runtime): void {
+  sendJson(
+    exchange.response,
+    error.status,
+    exchange.id,
+    { ...fields, ...errorFields(error) },
+    errorBody(error, exchange.id),
+    config.timeout.write,
+  )
+}
+
+async function headerFields(
+  exchange: Exchange,
+  { answered, provider }: Forwarded,
+  error: GatewayError | null,
+  { chain }: Runtime,
+): Promise<HeaderFields> {
+  const fields = await chain.respond(exchange, error ?? undefined)
+  return { ...passedDown(answered.headers, provider.requestIdHeader ?? 'x-request-id'), ...fields }
+}
+
+function watch(exchange: Exchange, { target }: Forwarded, data: JsonObject, usage: Usage, { chain }: Runtime): void {
+  if (!chain.observes) return
+  chain.observe(exchange as Held, { kind: 'head', status: 200, target: target.model })
+  chain.observe(exchange as Held, { kind: 'event', data })
+  chain.observe(exchange as Held, { kind: 'usage', usage })
+}
+
+function observeUsage(exchange: Exchange, usage: Usage, { chain }: Runtime, services: Services): void {
+  try {
+    chain.observe(exchange as Held, { kind: 'usage', usage })
+  } catch (fault) {
+    // The answer has passed: there is nothing left to cut.
+    services.fault('a policy failed to observe the usage', fault, { request_id: exchange.id })
+  }
+}
+
+function cutOff(fault: unknown): GatewayError {
+  return isGatewayError(fault) ? fault : new GatewayError('internal_error', 'A policy cut the answer off.', { cause: fault })
+}
+
+function endedBy(exchange: Exchange): 'client' | 'drain' {
+  return exchange.drained ? 'drain' : 'client'
+}
+
+function clientClosed(): GatewayError {
+  return new GatewayError('client_closed', 'The client left before its answer was whole.')
+}

@@ -1,0 +1,48 @@
+import type { Endpoint } from '../endpoints/endpoint.js'
+import type { JsonObject } from '../json.js'
+import { textTokens } from './estimate.js'
+import { StreamUsage } from './meter.js'
+import type { Family } from './tokenizers.js'
+import { NO_USAGE, type Usage } from './usage.js'
+
+/** Characters of output that are kept before they are counted. */
+const UNCOUNTED_MAX = 65_536
+
+/** What one answer has used, from the chunks that were received of it (or the one whole answer). */
+export class Tally {
+  readonly #endpoint: Endpoint
+  readonly #family: Family
+  readonly #reported: StreamUsage
+  #uncounted = ''
+  #counted = 0
+
+  /** `family`: the tokenizer's, for counting where no usage is reported. `strict`: see `usageOf`. */
+  constructor(endpoint: Endpoint, family: Family, strict: boolean) {
+    this.#endpoint = endpoint
+    this.#family = family
+    this.#reported = new StreamUsage({ strict })
+  }
+
+  readonly add = (chunk: JsonObject): void => {
+    this.#reported.add(chunk)
+    this.#uncounted += this.#endpoint.output(chunk)
+    if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
+  }
+
+  /** The provider's figures where it gave them; else what was sent (`input`, the estimate) and received, counted. `whole`: nothing was cut off. */
+  usage(input: number, whole: boolean): Usage {
+    const reported = this.#reported.usage
+    // A usage that came before the cut does not cover what was received after it.
+    if (reported !== null && whole) return reported
+    if (reported === null && whole && this.#endpoint.unreported === 'nothing') return NO_USAGE
+    this.#count()
+    if (reported === null)
+      return { source: this.#counted > 0 ? 'counted' : 'estimate', input, cached: 0, output: this.#counted, reasoning: 0 }
+    return { ...reported, output: Math.max(reported.output, this.#counted), source: 'counted' }
+  }
+
+  #count(): void {
+    if (this.#uncounted !== '') this.#counted += textTokens(this.#uncounted, this.#family)
+    this.#uncounted = ''
+  }
+}

@@ -1,0 +1,132 @@
+import { Worker } from 'node:worker_threads'
+import type { Config, Key } from './config/config.js'
+import type { Endpoint, Estimate } from './endpoints/endpoint.js'
+import { type ErrorOptions, GatewayError } from './errors.js'
+import { parseBody } from './http/body.js'
+import type { JsonObject } from './json.js'
+import type { Runtime } from './runtime.js'
+import { checked, type Question } from './understand.js'
+
+/** Bodies larger than this are understood on another thread, so that no other request waits for them. Bytes. */
+export const INLINE_BYTES_MAX = 128 * 1024
+
+export interface Asking {
+  readonly id: number
+  readonly bytes: Uint8Array
+  readonly surface: Endpoint['surface']
+  readonly key: Key
+  /** For ids that a translation makes. */
+  readonly call: { readonly id: string; readonly created: number }
+  /** The config that the request began with, by number. */
+  readonly config: number
+}
+
+/** To the thread. */
+export type ToThread = { readonly kind: 'config'; readonly number: number; readonly config: Config } | ({ readonly kind: 'ask' } & Asking)
+
+/** From the thread: a question without what can be found here again. */
+export interface Told {
+  readonly id: number
+  readonly question?: {
+    readonly model: string
+    readonly targets: readonly { readonly model: string; readonly outgoing: Uint8Array; readonly estimate: Estimate }[]
+    readonly stream: boolean
+    readonly includeUsage: boolean
+    readonly estimate: Estimate
+    readonly estimateRial: bigint
+  }
+  readonly error?: { readonly code: string; readonly message: string; readonly options: ErrorOptions }
+  /** A fault of ours, not of the request. */
+  readonly fault?: string
+}
+
+interface Waiting {
+  readonly asked: { readonly bytes: Uint8Array; readonly endpoint: Endpoint; readonly runtime: Runtime }
+  readonly resolve: (question: Question) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** The thread on which large bodies are understood. It starts with the first of them, and does not keep the process alive. */
+export class Offload {
+  #worker: Worker | null = null
+  #next = 0
+  readonly #waiting = new Map<number, Waiting>()
+  #configs = new WeakMap<Config, number>()
+  #configNumber = 0
+
+  /** As `understand` does with the parsed bytes: the same question, the same errors. */
+  ask(bytes: Uint8Array, endpoint: Endpoint, runtime: Runtime, key: Key, call: Asking['call']): Promise<Question> {
+    return new Promise((resolve, reject) => {
+      const id = this.#next++
+      const worker = this.#running()
+      this.#waiting.set(id, { asked: { bytes, endpoint, runtime }, resolve, reject })
+      const message: ToThread = { kind: 'ask', id, bytes, surface: endpoint.surface, key, call, config: this.#configOf(runtime, worker) }
+      worker.postMessage(message)
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate()
+  }
+
+  #running(): Worker {
+    if (this.#worker !== null) return this.#worker
+    const worker = new Worker(new URL('./offload-thread.js', import.meta.url))
+    worker.unref()
+    worker.on('message', (told: Told) => this.#told(told))
+    worker.on('error', error => this.#died(error))
+    worker.on('exit', () => this.#died(new Error('the thread for large bodies ended')))
+    this.#worker = worker
+    this.#configs = new WeakMap()
+    return worker
+  }
+
+  #configOf({ config }: Runtime, worker: Worker): number {
+    const known = this.#configs.get(config)
+    if (known !== undefined) return known
+    const number = this.#configNumber++
+    this.#configs.set(config, number)
+    const message: ToThread = { kind: 'config', number, config }
+    worker.postMessage(message)
+    return number
+  }
+
+  #told({ id, question, error, fault }: Told): void {
+    const waiting = this.#waiting.get(id)
+    if (waiting === undefined) return
+    this.#waiting.delete(id)
+    if (error !== undefined) waiting.reject(new GatewayError(error.code, error.message, error.options))
+    else if (question === undefined) waiting.reject(new Error(`the thread for large bodies failed: ${fault}`))
+    else waiting.resolve(questionOf(question, waiting.asked))
+  }
+
+  /** What it was working on has failed; the next large body starts another. */
+  #died(error: Error): void {
+    this.#worker = null
+    for (const waiting of this.#waiting.values()) waiting.reject(error)
+    this.#waiting.clear()
+  }
+}
+
+function questionOf(told: NonNullable<Told['question']>, { bytes, endpoint, runtime }: Waiting['asked']): Question {
+  const find = (id: string) => {
+    const model = runtime.catalog.find(id)
+    if (model === undefined) throw new Error(`model ${id} is not in this config`)
+    return model
+  }
+  let parsed: JsonObject | undefined
+  return {
+    ...told,
+    model: find(told.model),
+    targets: told.targets.map(({ model, outgoing, estimate }) => ({
+      model: find(model),
+      outgoing,
+      estimate,
+      // Only translations of answers look into it, and few of them: it costs a second parse, here.
+      get body() {
+        parsed ??= checked(parseBody(bytes), endpoint)
+        return parsed
+      },
+    })),
+  }
+}

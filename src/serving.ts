@@ -1,0 +1,165 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ENDPOINTS } from './endpoints/endpoints.js'
+import { keyPage } from './endpoints/key.js'
+import { modelPage, modelsPage } from './endpoints/models.js'
+import type { Page } from './endpoints/page.js'
+import { asGatewayError, errorBody, GatewayError } from './errors.js'
+import { Exchange } from './exchange.js'
+import { clientRequestId, errorFields } from './http/headers.js'
+import { sendJson } from './http/respond.js'
+import { type Route, Router } from './http/router.js'
+import { identify, type Ran, run } from './lifecycle.js'
+import type { Runtime, Services } from './runtime.js'
+import type { Log } from './telemetry/log.js'
+import type { Metrics } from './telemetry/metrics.js'
+import { report } from './telemetry/report.js'
+import { traces } from './telemetry/trace.js'
+
+export interface ServingFacts {
+  readonly services: Services
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** A config that requests run under, and how many do. */
+interface Tenure {
+  readonly runtime: Runtime
+  active: number
+  retired: (() => void) | null
+}
+
+/** Requests on their way: each under the config that it began with, until it is over. */
+export class Serving {
+  readonly #facts: ServingFacts
+  readonly #router = new Router(ENDPOINTS, [keyPage, modelsPage, modelPage])
+  readonly #trace = traces()
+  readonly #live = new Set<Exchange>()
+  #tenure: Tenure
+  #draining = false
+  #quiet: (() => void) | null = null
+
+  constructor(runtime: Runtime, facts: ServingFacts) {
+    this.#tenure = { runtime, active: 0, retired: null }
+    this.#facts = facts
+  }
+
+  get draining(): boolean {
+    return this.#draining
+  }
+
+  get inFlight(): number {
+    return this.#live.size
+  }
+
+  get runtime(): Runtime {
+    return this.#tenure.runtime
+  }
+
+  /** New requests run under `runtime` from now on. Resolves when the last one of the config before is over. */
+  switch(runtime: Runtime): Promise<void> {
+    const before = this.#tenure
+    this.#tenure = { runtime, active: 0, retired: null }
+    if (before.active === 0) return Promise.resolve()
+    return new Promise(resolve => {
+      before.retired = resolve
+    })
+  }
+
+  /** Refuses what comes from now on, and waits for what is under way: at most `timeoutMs`, then it is cut off and settled. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#draining = true
+    if (this.#live.size === 0) return
+    const quiet = new Promise<void>(resolve => {
+      this.#quiet = resolve
+    })
+    const timer = setTimeout(() => {
+      for (const exchange of this.#live) exchange.drain()
+    }, timeoutMs)
+    await quiet
+    clearTimeout(timer)
+  }
+
+  readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    void this.#serve(request, response)
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { services, log, metrics } = this.#facts
+    const tenure = this.#tenure
+    const at = services.clock.now()
+    const target = request.url ?? '/'
+    const query = target.indexOf('?')
+    const path = query === -1 ? target : target.slice(0, query)
+    let route: Route
+    try {
+      if (this.#draining) throw new GatewayError('draining', 'The gateway is stopping. Try again; another one may answer.')
+      route = this.#router.route(request.method ?? '', path)
+    } catch (error) {
+      this.#turnAway(response, services.newId(at), asGatewayError(error), tenure.runtime)
+      return
+    }
+    const trace = this.#trace(request.headers.traceparent as string | undefined)
+    const exchange = new Exchange(
+      {
+        id: services.newId(at),
+        at,
+        since: services.clock.monotonic(),
+        surface: route.kind === 'endpoint' ? route.endpoint.surface : route.page.name,
+        path,
+        clientRequestId: clientRequestId(request.headers),
+        traceId: trace.traceId,
+        traceparent: trace.outgoing,
+      },
+      request,
+      response,
+    )
+    tenure.active++
+    this.#live.add(exchange)
+    metrics.inFlight(exchange.surface, 1)
+    try {
+      const ran =
+        route.kind === 'endpoint'
+          ? await run(exchange, route.endpoint, tenure.runtime, services)
+          : await this.#page(exchange, route.page, route.rest, tenure.runtime)
+      report(exchange, ran, services.clock.monotonic(), log, metrics)
+    } catch (error) {
+      // Nothing above throws; if it does all the same, no client shall wait for ever.
+      services.fault('a request ended in a fault', error, { request_id: exchange.id })
+      response.destroy()
+    } finally {
+      metrics.inFlight(exchange.surface, -1)
+      this.#live.delete(exchange)
+      if (--tenure.active === 0) tenure.retired?.()
+      if (this.#live.size === 0) this.#quiet?.()
+    }
+  }
+
+  async #page(exchange: Exchange, page: Page, rest: string, runtime: Runtime): Promise<Ran> {
+    const { services } = this.#facts
+    const writeMs = runtime.config.timeout.write
+    const ran: Ran = { outcome: { state: 'answered' }, billing: null, error: null, status: 200, billable: null }
+    try {
+      exchange.key = await identify(exchange, runtime)
+      const body = await page.answer(exchange, rest, runtime, services)
+      const fields = await runtime.chain.respond(exchange)
+      sendJson(exchange.response, 200, exchange.id, fields, JSON.stringify(body), writeMs)
+      await runtime.chain.finish(exchange, ran.outcome)
+      return ran
+    } catch (fault) {
+      const error = asGatewayError(fault)
+      if (error.code === 'internal_error') services.fault('a page met a fault of the gateway', fault, { request_id: exchange.id })
+      const fields = { ...(await runtime.chain.respond(exchange, error)), ...errorFields(error) }
+      sendJson(exchange.response, error.status, exchange.id, fields, errorBody(error, exchange.id), writeMs)
+      const outcome = { state: 'refused', error: fault } as const
+      await runtime.chain.finish(exchange, outcome)
+      return { ...ran, outcome, error, status: error.status }
+    }
+  }
+
+  /** A request that has no place here: answered before anybody is asked who it is. */
+  #turnAway(response: ServerResponse, id: string, error: GatewayError, { config }: Runtime): void {
+    response.req.on('error', () => {})
+    this.#facts.metrics.refused(error.code, null)
+    sendJson(response, error.status, id, errorFields(error), errorBody(error, id), config.timeout.write)
+  }
+}

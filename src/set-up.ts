@@ -1,0 +1,47 @@
+import { buildChain } from './build-chain.js'
+import { Catalog } from './config/catalog.js'
+import type { Config } from './config/config.js'
+import type { Ledger } from './ledger/ledger.js'
+import { windows } from './ledger/windows.js'
+import { isoTime, zone } from './ledger/zone.js'
+import type { Runtime, Services } from './runtime.js'
+import type { Log } from './telemetry/log.js'
+import type { Provider } from './upstream/providers/provider.js'
+import { Upstreams } from './upstream/upstream.js'
+
+export interface SetUpFacts {
+  readonly providers: ReadonlyMap<string, Provider>
+  readonly ledger: Ledger
+  readonly log: Log
+  readonly services: Pick<Services, 'clock' | 'fault'>
+}
+
+/** Turns a config into running parts, and credits what accounts open with. Throws a ConfigError where a policy can not be had. Nothing of `before` is changed. */
+export async function setUp(config: Config, facts: SetUpFacts, before?: Runtime): Promise<Runtime> {
+  const { ledger, log, services } = facts
+  const place = zone(config.timezone)
+  const find = windows(config.timezone, config.month)
+  const chain = await buildChain({
+    config,
+    windows: find,
+    ledger,
+    log: (policy, message, fields) => log.policy(policy, message, fields),
+    fault: (policy, hook, error) => services.fault(`hook ${hook} of a policy failed`, error, { policy }),
+  })
+  await openAccounts(config, ledger, services.clock.now())
+  return {
+    config,
+    chain,
+    catalog: new Catalog(config),
+    upstreams: Upstreams.start(config, facts.providers, before?.upstreams),
+    windows: find,
+    iso: at => isoTime(at, place),
+  }
+}
+
+/** An account's opening balance is credited once, when the account is first seen; what the config says later changes nothing. */
+async function openAccounts(config: Config, ledger: Ledger, at: number): Promise<void> {
+  for (const { name, opening_balance_rial: amount } of config.accounts.values()) {
+    if (amount > 0n) await ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at })
+  }
+}

@@ -1,0 +1,63 @@
+import type { Clock } from './clock.js'
+import type { GatewayError } from './errors.js'
+import type { Exchange } from './exchange.js'
+import type { EndedBy, EndingRecord, Settlement } from './ledger/ledger.js'
+import { cost } from './metering/price.js'
+import type { Usage } from './metering/usage.js'
+import type { Billable } from './upstream/fallback.js'
+
+/** What an exchange is charged for. `cost` and `overrun` in Rial. */
+export interface Billing {
+  readonly usage: Usage
+  readonly cost: bigint
+  readonly overrun: bigint
+  readonly endedBy: EndedBy
+}
+
+interface End {
+  readonly usage: Usage
+  readonly endedBy: EndedBy
+  readonly status: number
+  readonly error: GatewayError | null
+}
+
+/** The settlement of what `billable` has delivered, at the price of the target that delivered it. */
+export function settlement(exchange: Exchange, billable: Billable, end: End, clock: Clock): { billing: Billing; settled: Settlement } {
+  const { usage } = end
+  const charged = cost(billable.target.model.price, usage)
+  const record = ending(exchange, { ...end, cost: charged }, billable, clock)
+  return {
+    billing: { usage, cost: charged, overrun: record.overrun_rial, endedBy: end.endedBy },
+    settled: {
+      state: end.error === null ? 'settled' : 'partial',
+      actual: { tokens: BigInt(usage.input + usage.output), rial: charged },
+      record,
+    },
+  }
+}
+
+/** The second half of the usage record. */
+export function ending(exchange: Exchange, end: End & { readonly cost: bigint }, billable: Billable | null, clock: Clock): EndingRecord {
+  const { usage } = end
+  const held = exchange.estimateRial
+  const now = clock.monotonic()
+  const { first } = exchange.marks
+  return {
+    ended_at: clock.now(),
+    ended_by: end.endedBy,
+    usage_source: usage.source,
+    input_tokens: usage.input,
+    cached_input_tokens: usage.cached,
+    output_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    cost_rial: end.cost,
+    overrun_rial: end.cost > held ? end.cost - held : 0n,
+    status: end.status,
+    code: end.error?.code ?? null,
+    provider: billable?.target.model.provider.name ?? exchange.model.provider.name,
+    upstream_request_id: billable?.upstreamRequestId ?? null,
+    attempts: JSON.stringify(exchange.tried),
+    ttft_ms: exchange.stream && first !== undefined ? Math.round(first - exchange.since) : null,
+    duration_ms: Math.round(now - exchange.since),
+  }
+}

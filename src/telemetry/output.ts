@@ -1,0 +1,132 @@
+import { write, writeSync } from 'node:fs'
+
+/** Where text goes. A Writable of Node is one, apart from `writeSync`. */
+export interface Destination {
+  /** Calls `done` once, when it can take more. The next write waits for it. */
+  write(text: string, done: (error?: Error | null) => void): unknown
+  /** At the end of the process only: may block. */
+  writeSync?(text: string): void
+}
+
+export interface Output {
+  /** Adds a line (with its line break). Never blocks and never throws; drops the line when too much is pending. */
+  push(line: string): void
+  /** Writes what is pending before it returns: for the end of a process that can not wait. */
+  flushSync(): void
+  /** Resolves when all that was pushed is written, or lost to an output that fails. */
+  drained(): Promise<void>
+}
+
+export interface OutputOptions {
+  /** Characters that may wait; lines beyond are dropped. */
+  readonly pendingMax: number
+  /** The line that tells, once there is room again, how many were dropped. */
+  readonly dropped: (lines: number) => string
+}
+
+/** Gathers the lines of one turn of the event loop into one write, and keeps what comes during a write for the next. */
+export function createOutput(destination: Destination, { pendingMax, dropped }: OutputOptions): Output {
+  let pending = ''
+  let lost = 0
+  let writing = 0
+  let scheduled = false
+  let waiting: (() => void)[] = []
+
+  function take(): string {
+    const text = lost === 0 ? pending : pending + dropped(lost)
+    pending = ''
+    lost = 0
+    return text
+  }
+
+  function flush(): void {
+    scheduled = false
+    if (writing > 0) return
+    if (pending === '' && lost === 0) {
+      for (const resolve of waiting) resolve()
+      waiting = []
+      return
+    }
+    const text = take()
+    writing = text.length
+    let called = false
+    const done = () => {
+      if (called) return
+      called = true
+      writing = 0
+      schedule()
+    }
+    try {
+      destination.write(text, done)
+    } catch {
+      done()
+    }
+  }
+
+  function schedule(): void {
+    if (scheduled) return
+    scheduled = true
+    setImmediate(flush)
+  }
+
+  return {
+    push(line) {
+      if (pending.length + writing + line.length > pendingMax) lost++
+      else pending += line
+      if (writing === 0) schedule()
+    },
+    flushSync() {
+      const text = take()
+      if (text === '') return
+      try {
+        if (destination.writeSync === undefined) destination.write(text, () => {})
+        else destination.writeSync(text)
+      } catch {
+        // The process ends, and there is no other place to say it.
+      }
+    },
+    drained() {
+      return new Promise(resolve => {
+        waiting.push(resolve)
+        schedule()
+      })
+    },
+  }
+}
+
+/** How often, and how long at most, an output that takes nothing is asked again. */
+const RETRY_MS = 20
+const RETRIES_SYNC = 50
+
+/**
+ * A file descriptor, 1 being stdout. `process.stdout` blocks the whole process while the reader of a pipe stalls; this waits in a thread of
+ * the pool instead. What can not be written (the reader has gone) is lost in silence.
+ */
+export function toDescriptor(fd: number): Destination {
+  return {
+    write(text, done) {
+      const bytes = Buffer.from(text)
+      const from = (offset: number): void => {
+        write(fd, bytes, offset, bytes.length - offset, null, (error, written) => {
+          if (error?.code === 'EAGAIN') setTimeout(from, RETRY_MS, offset)
+          else if (error !== null || offset + written >= bytes.length) done(error)
+          else from(offset + written)
+        })
+      }
+      from(0)
+    },
+    writeSync(text) {
+      const bytes = Buffer.from(text)
+      let offset = 0
+      for (let retries = 0; offset < bytes.length && retries < RETRIES_SYNC; ) {
+        try {
+          offset += writeSync(fd, bytes, offset)
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+          retries++
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS)
+        }
+      }
+    },
+  }
+}

@@ -1,0 +1,75 @@
+import type { Exchange } from '../exchange.js'
+import type { Ran } from '../lifecycle.js'
+import { type Log, levelOf } from './log.js'
+import type { Metrics } from './metrics.js'
+
+/** Tells the log and the metrics of one metered exchange that is over. `now`: of the monotonic clock, in milliseconds. */
+export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metrics: Metrics): void {
+  const { billing, error, status } = ran
+  const { marks, tried } = exchange
+  const model = exchange.model ?? null
+  const provider =
+    ran.billable?.target.model.provider.name ??
+    (tried.length > 0 ? providerOf(tried[tried.length - 1]?.target ?? '') : (model?.provider.name ?? null))
+  const duration = now - exchange.since
+  const upstreamMs = marks.sent === undefined ? null : (marks.answered ?? now) - marks.sent
+  const gatewayMs = upstreamMs === null || marks.read === undefined ? null : Math.max(0, now - marks.read - upstreamMs)
+  const ttftMs = exchange.stream && marks.first !== undefined ? marks.first - exchange.since : null
+  const state = ran.outcome.state
+  const ending = state === 'settled' || state === 'partial' || state === 'voided' ? state : null
+  const key = exchange.key.name === 'anonymous' ? null : exchange.key.name
+  metrics.finished({
+    surface: exchange.surface,
+    model: model?.id ?? null,
+    provider: ran.billable === null ? null : provider,
+    key,
+    status,
+    stream: exchange.stream,
+    durationMs: duration,
+    ttftMs,
+    overheadMs: gatewayMs,
+    usage: billing?.usage ?? null,
+    costRial: billing?.cost ?? 0n,
+    overrunRial: billing?.overrun ?? 0n,
+    ending,
+    endedBy: billing?.endedBy ?? null,
+    estimatedInput: exchange.estimate?.input ?? null,
+  })
+  if (state === 'refused' && error !== null) metrics.refused(error.code, key === null ? null : exchange.key.plan.name)
+  for (const [i, { target, result }] of tried.entries()) {
+    metrics.upstream(providerOf(target), result === 'answered' ? 'ok' : result === 'client_closed' ? 'aborted' : result)
+    if (i > 0) metrics.upstreamRetry(providerOf(target))
+  }
+  log.access({
+    time: exchange.at,
+    level: error === null ? 'info' : levelOf(error.origin),
+    request_id: exchange.id,
+    client_request_id: exchange.clientRequestId,
+    trace_id: exchange.traceId,
+    key,
+    plan: key === null ? null : exchange.key.plan.name,
+    surface: exchange.surface,
+    model: model?.id ?? null,
+    provider,
+    stream: exchange.stream,
+    status,
+    code: error?.code ?? null,
+    input_tokens: billing?.usage.input ?? null,
+    output_tokens: billing?.usage.output ?? null,
+    cached_tokens: billing?.usage.cached ?? null,
+    usage_source: billing?.usage.source ?? null,
+    held_rial: ending === null ? null : exchange.estimateRial,
+    cost_rial: billing?.cost ?? null,
+    ttft_ms: ttftMs,
+    duration_ms: duration,
+    upstream_ms: upstreamMs,
+    gateway_ms: gatewayMs,
+    retries: Math.max(0, tried.length - 1),
+    ended_by: billing?.endedBy ?? null,
+    upstream_request_id: ran.billable?.upstreamRequestId ?? null,
+  })
+}
+
+function providerOf(model: string): string {
+  return model.slice(0, model.indexOf('/'))
+}

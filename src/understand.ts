@@ -1,0 +1,144 @@
+import { checkModel } from './checks.js'
+import type { Catalog } from './config/catalog.js'
+import type { Key, Model } from './config/config.js'
+import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
+import { GatewayError } from './errors.js'
+import { parseBody } from './http/body.js'
+import { isObject, type Json, type JsonObject } from './json.js'
+import { cost } from './metering/price.js'
+import type { Wires } from './upstream/upstream.js'
+
+/** What a request asks for, once its body is understood: all that the rest of its way needs. */
+export interface Question {
+  readonly model: Model
+  /** The model and its fallbacks, in the order in which they are tried. */
+  readonly targets: readonly Target[]
+  readonly stream: boolean
+  /** The client wants the usage chunk of a stream. */
+  readonly includeUsage: boolean
+  /** The most of all targets. */
+  readonly estimate: Estimate
+  readonly estimateRial: bigint
+}
+
+export interface Target {
+  readonly model: Model
+  /** Only what the model takes, under the provider's name for it; the cap is the one that the estimate holds for. The client's wire. */
+  readonly body: JsonObject
+  /** The same in the provider's wire, as bytes, where it has been made already. */
+  readonly outgoing?: Uint8Array
+  readonly estimate: Estimate
+}
+
+type Mutable = { [name: string]: Json | undefined }
+/** Where models are found, and in which wires they answer. */
+export interface Where {
+  readonly catalog: Catalog
+  readonly upstreams: Wires
+}
+
+/** The checked body that the bytes are. Throws `invalid_json` and `invalid_request`. */
+export function readQuestion(bytes: Uint8Array, endpoint: Endpoint): Body {
+  return checked(parseBody(bytes), endpoint)
+}
+
+/** Throws `invalid_request` where the endpoint can not take the body. */
+export function checked(body: JsonObject, endpoint: Endpoint): Body {
+  checkModel(body)
+  endpoint.check(body)
+  return body as Body
+}
+
+/**
+ * Finds what a checked body may ask for, and makes for each target a new object of what was understood, with the cap that is held. Pure.
+ * Throws `model_not_found`, `model_not_allowed`, `unsupported_surface`.
+ */
+export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams }: Where, key: Key): Question {
+  const model = catalog.find(body.model)
+  if (model === undefined) {
+    throw new GatewayError('model_not_found', `There is no model ${quoted(body.model)}. GET /v1/models lists those of this key.`, {
+      param: 'model',
+    })
+  }
+  if (!catalog.allowed(key, model)) {
+    throw new GatewayError(
+      'model_not_allowed',
+      `Key ${key.name} or its plan does not include ${quoted(body.model)}. GET /v1/models lists its models.`,
+      {
+        param: 'model',
+      },
+    )
+  }
+  if (!upstreams.answers(model, endpoint.surface)) {
+    throw new GatewayError(
+      'unsupported_surface',
+      `Model ${model.id} does not answer ${endpoint.paths[0]}. GET /v1/models/${model.id} shows what it does.`,
+      {
+        param: 'model',
+      },
+    )
+  }
+  const stream = endpoint.streams(body)
+  const answering = catalog.targets(model).filter(target => upstreams.answers(target, endpoint.surface))
+  const targets = answering.map(target => targetOf(body, endpoint, target, stream))
+  return {
+    model,
+    targets,
+    stream,
+    includeUsage: isObject(body.stream_options) && body.stream_options.include_usage === true,
+    estimate: {
+      input: Math.max(...targets.map(target => target.estimate.input)),
+      output: Math.max(...targets.map(target => target.estimate.output)),
+    },
+    estimateRial: dearest(targets),
+  }
+}
+
+function dearest(targets: readonly Target[]): bigint {
+  let most = 0n
+  for (const { model, estimate } of targets) {
+    const rial = cost(model.price, { input: estimate.input, cached: 0, output: estimate.output })
+    if (rial > most) most = rial
+  }
+  return most
+}
+
+function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean): Target {
+  const forwarded: Mutable = { model: model.upstream }
+  for (const name of Object.keys(body)) {
+    const value = body[name]
+    if (value === null || value === undefined) continue
+    if (endpoint.fields.has(name) || (endpoint.parameters.has(name) && takes(model, name))) forwarded[name] = value
+  }
+  forwarded.model = model.upstream
+  const cap = endpoint.cap(body, model)
+  if (cap !== null) {
+    delete forwarded.max_tokens
+    delete forwarded.max_completion_tokens
+    forwarded[endpoint.surface === 'chat' ? model.provider.cap : 'max_tokens'] = cap
+  }
+  delete forwarded.stream
+  if (stream) {
+    forwarded.stream = true
+    streamOptions(forwarded, model)
+  } else {
+    delete forwarded.stream_options
+  }
+  return { model, body: forwarded as JsonObject, estimate: endpoint.estimate(forwarded as Body, model) }
+}
+
+function takes(model: Model, parameter: string): boolean {
+  return model.parameters === null || model.parameters.includes(parameter)
+}
+
+/** Usage is asked for whether or not the client wants to see it: the bill is made from it. */
+function streamOptions(forwarded: Mutable, model: Model): void {
+  const asked = isObject(forwarded.stream_options) ? forwarded.stream_options : {}
+  if (model.provider.usage_stream === 'option') forwarded.stream_options = { ...asked, include_usage: true }
+  else delete forwarded.stream_options
+}
+
+/** A client's word in a message of ours: short, and on one line. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+}

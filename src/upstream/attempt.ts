@@ -1,0 +1,324 @@
+import type { ProviderSettings } from '../config/config.js'
+import type { Endpoint } from '../endpoints/endpoint.js'
+import { GatewayError, isGatewayError } from '../errors.js'
+import type { JsonObject } from '../json.js'
+import { readFailure, scrub } from './failure.js'
+import {
+  type Call,
+  type Delivery,
+  type Failure,
+  type HeaderFields,
+  type Provider,
+  ProviderFailure,
+  type Receiver,
+  type Transport,
+  type TransportFailure,
+  type Wire,
+} from './providers/provider.js'
+import { refusalOf, retryAfter } from './refusal.js'
+import { AnswerStream, ErrorEvent } from './stream.js'
+import { type WholeAnswer, wholeAnswer } from './whole.js'
+
+/** The most that a whole answer may have, in bytes; and what is read of an error. */
+export const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+const ERROR_BYTES_MAX = 64 * 1024
+/** A stream that was accepted and stays silent is taken as begun after this time, so that the client can be kept alive. Milliseconds. */
+export const SILENCE_MS = 15_000
+/** How long a provider may keep its connection open after its stream is over, before it is closed. Milliseconds. */
+const LINGER_MS = 1_000
+
+type UpstreamHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+export type Answered =
+  | { readonly kind: 'whole'; readonly answer: WholeAnswer; readonly headers: UpstreamHeaders }
+  | { readonly kind: 'stream'; readonly stream: AnswerStream; readonly headers: UpstreamHeaders }
+
+export interface AttemptFacts {
+  readonly call: Call
+  readonly settings: ProviderSettings
+  readonly provider: Provider
+  readonly wire: Wire
+  readonly transport: Transport
+  readonly endpoint: Endpoint
+  readonly headers: HeaderFields
+  readonly body: string | Uint8Array
+  readonly includeUsage: boolean
+  readonly meter: (chunk: JsonObject) => void
+  /** Wall clock, for a `retry-after` that is a date. */
+  readonly now: () => number
+}
+
+/**
+ * One try at one target. `answered` resolves once there is something to tell the client, and rejects with a GatewayError before; what
+ * breaks later is told by the stream. All the provider's failures become GatewayErrors here and nowhere else.
+ */
+export class Attempt implements Receiver {
+  readonly answered: Promise<Answered>
+  readonly #facts: AttemptFacts
+  readonly #delivery: Delivery
+  #resolve!: (answered: Answered) => void
+  #reject!: (error: GatewayError) => void
+  #mode: 'head' | 'error' | 'whole' | 'events' | 'over' = 'head'
+  #status = 0
+  #headers: UpstreamHeaders = {}
+  #chunks: Buffer[] = []
+  #bytes = 0
+  #stream: AnswerStream | null = null
+  #told = false
+  #waiting: NodeJS.Timeout
+  readonly #total: NodeJS.Timeout
+  #silence: NodeJS.Timeout | null = null
+
+  constructor(facts: AttemptFacts) {
+    this.#facts = facts
+    this.answered = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    const { timeout } = facts.settings
+    this.#waiting = setTimeout(this.#timedOut, timeout.connect + timeout.first_byte, 'first_byte', timeout.first_byte)
+    this.#total = setTimeout(this.#timedOut, timeout.total, 'total', timeout.total)
+    this.#delivery = facts.transport.send(
+      { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
+      this,
+    )
+  }
+
+  /** The provider may have seen the request. */
+  get sent(): boolean {
+    return this.#delivery.sent
+  }
+
+  pause(): void {
+    this.#delivery.pause()
+    // A client that does not read is not the provider's silence.
+    clearTimeout(this.#waiting)
+  }
+
+  resume(): void {
+    if (this.#mode === 'over') return
+    this.#waitFor('idle')
+    this.#delivery.resume()
+  }
+
+  /** Closes the connection to the provider. Where nothing has been told yet, `answered` rejects with `why`. */
+  abort(why: GatewayError): void {
+    this.#stop()
+    this.#delivery.abort()
+    this.#fail(why)
+  }
+
+  head(status: number, headers: UpstreamHeaders): void {
+    this.#status = status
+    this.#headers = headers
+    this.#waitFor('idle')
+    const type = String(headers['content-type'] ?? '').toLowerCase()
+    const encoding = headers['content-encoding']
+    if (encoding !== undefined && encoding !== 'identity' && encoding !== '') {
+      this.#break(new ProviderFailure({ message: 'The provider compressed its answer though it was asked not to.' }))
+    } else if (status < 200 || status > 299) {
+      this.#mode = 'error'
+    } else if (this.#facts.call.stream && !/json|html/.test(type)) {
+      const { call, wire, endpoint, includeUsage, meter } = this.#facts
+      this.#mode = 'events'
+      this.#stream = new AnswerStream({ call, wire, endpoint, includeUsage, meter })
+      this.#silence = setTimeout(() => this.#tellStream(), SILENCE_MS)
+    } else if (type.startsWith('text/event-stream')) {
+      this.#break(new ProviderFailure({ message: 'The provider answered with a stream that nobody asked for.' }))
+    } else {
+      this.#mode = 'whole'
+    }
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#mode === 'over') return
+    this.#waiting.refresh()
+    if (this.#mode === 'events') {
+      const stream = this.#stream as AnswerStream
+      stream.push(chunk)
+      this.#afterEvents(stream)
+      return
+    }
+    this.#bytes += chunk.length
+    if (this.#mode === 'error') {
+      if (this.#bytes <= ERROR_BYTES_MAX) this.#chunks.push(chunk)
+      else this.end()
+    } else if (this.#bytes > ANSWER_BYTES_MAX) {
+      this.#break(new ProviderFailure({ message: `The provider's answer is larger than ${ANSWER_BYTES_MAX} bytes.` }))
+    } else {
+      this.#chunks.push(chunk)
+    }
+  }
+
+  end(): void {
+    const mode = this.#mode
+    if (mode === 'over') return
+    if (mode === 'events') {
+      const stream = this.#stream as AnswerStream
+      stream.end()
+      this.#afterEvents(stream)
+      this.#stop()
+      return
+    }
+    const bytes = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks)
+    this.#chunks = []
+    this.#stop()
+    if (mode === 'error') {
+      this.#delivery.abort()
+      this.#fail(this.#refused(bytes))
+    } else {
+      this.#whole(bytes)
+    }
+  }
+
+  failed(failure: TransportFailure): void {
+    this.#stop()
+    this.#fail(
+      failure.kind === 'refused'
+        ? new GatewayError('upstream_unavailable', 'The provider cannot be reached.', { retryable: true, cause: failure.cause })
+        : new GatewayError('upstream_error', 'The connection to the provider broke.', { cause: failure.cause }),
+    )
+  }
+
+  #whole(bytes: Buffer): void {
+    const { call, wire, endpoint, includeUsage, meter } = this.#facts
+    try {
+      const answer = wholeAnswer(bytes, call, wire, endpoint, plain(this.#headers))
+      this.#told = true
+      if (call.stream) {
+        const stream = new AnswerStream({ call, wire, endpoint, includeUsage, meter })
+        stream.retell(answer.json)
+        this.#resolve({ kind: 'stream', stream, headers: this.#headers })
+      } else {
+        meter(answer.metered)
+        this.#resolve({ kind: 'whole', answer, headers: this.#headers })
+      }
+    } catch (error) {
+      this.#told = false
+      this.#fail(this.#explain(error))
+    }
+  }
+
+  #afterEvents(stream: AnswerStream): void {
+    if (!this.#told && stream.begun) {
+      const error = stream.failedAtOnce
+      if (error === null) this.#tellStream()
+      else this.#fail(this.#explain(error))
+    }
+    if (stream.over && this.#mode !== 'over') this.#linger()
+  }
+
+  #tellStream(): void {
+    if (this.#told) return
+    this.#told = true
+    if (this.#silence !== null) clearTimeout(this.#silence)
+    this.#resolve({ kind: 'stream', stream: this.#stream as AnswerStream, headers: this.#headers })
+  }
+
+  /** The answer is whole, the connection is not closed yet: leaving it to end by itself keeps it usable for the next request. */
+  #linger(): void {
+    this.#stop()
+    this.#waiting = setTimeout(() => this.#delivery.abort(), LINGER_MS)
+    this.#waiting.unref()
+  }
+
+  #break(error: unknown): void {
+    this.#stop()
+    this.#delivery.abort()
+    this.#fail(this.#explain(error))
+  }
+
+  #fail(error: GatewayError): void {
+    if (this.#told) this.#stream?.fail(error)
+    else {
+      this.#told = true
+      this.#reject(error)
+    }
+  }
+
+  #stop(): void {
+    this.#mode = 'over'
+    clearTimeout(this.#waiting)
+    clearTimeout(this.#total)
+    if (this.#silence !== null) clearTimeout(this.#silence)
+  }
+
+  #waitFor(which: 'idle'): void {
+    clearTimeout(this.#waiting)
+    const ms = this.#facts.settings.timeout[which]
+    this.#waiting = setTimeout(this.#timedOut, ms, which, ms)
+  }
+
+  readonly #timedOut = (which: string, ms: number): void => {
+    const sent = this.#delivery.sent
+    this.#stop()
+    this.#delivery.abort()
+    this.#fail(
+      new GatewayError('upstream_timeout', `The provider was too slow: timeout.${which} of ${ms / 1000} s has passed.`, {
+        retryable: !sent,
+      }),
+    )
+  }
+
+  #refused(bytes: Buffer): GatewayError {
+    const text = bytes.toString('utf8')
+    let body: unknown = text
+    try {
+      body = JSON.parse(text)
+    } catch {
+      // A proxy's HTML page: it says nothing to the client.
+      body = undefined
+    }
+    const failure = this.#read(this.#status, body)
+    const wait = failure.retryAfter ?? retryAfter(this.#headers, this.#facts.now())
+    return this.#refusal({ ...failure, status: failure.status ?? this.#status, ...(wait === undefined ? {} : { retryAfter: wait }) })
+  }
+
+  #read(status: number, body: unknown): Failure {
+    return this.#facts.provider.failure?.(status, body) ?? readFailure(status, body)
+  }
+
+  #refusal(failure: Failure & { readonly status: number }): GatewayError {
+    const { settings, call } = this.#facts
+    const message = failure.message === undefined ? {} : { message: scrub(failure.message, secretsOf(settings)) }
+    return refusalOf({ ...failure, ...message }, name => call.body[name] !== undefined)
+  }
+
+  /** What a failure inside an answer means. */
+  readonly #explain = (error: unknown): GatewayError => {
+    if (isGatewayError(error)) return error
+    const failure =
+      error instanceof ErrorEvent ? this.#read(this.#status, error.body) : error instanceof ProviderFailure ? error.failure : {}
+    if (failure.status !== undefined && failure.status >= 400) return this.#refusal({ ...failure, status: failure.status })
+    const message =
+      error instanceof ProviderFailure
+        ? error.message
+        : error instanceof ErrorEvent
+          ? 'The provider reported an error under a status of success.'
+          : 'The provider answered with something that cannot be read.'
+    return new GatewayError('upstream_invalid_response', message, { retryable: true, cause: error })
+  }
+
+  /** The error event of a stream that had begun. */
+  interrupted(error: unknown): GatewayError {
+    const explained = this.#explain(error)
+    if (explained.origin !== 'upstream' || explained.code === 'upstream_timeout') return explained
+    const known = error instanceof ErrorEvent || error instanceof ProviderFailure
+    const message =
+      known && explained.code !== 'upstream_invalid_response' ? explained.message : 'The provider broke off before the answer was whole.'
+    return new GatewayError('upstream_error', message, { cause: error })
+  }
+}
+
+function plain(headers: UpstreamHeaders): HeaderFields {
+  const fields: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'string') fields[name] = value
+    else if (value !== undefined) fields[name] = value.join(', ')
+  }
+  return fields
+}
+
+function secretsOf(settings: ProviderSettings): readonly string[] {
+  return settings.api_key === null ? [] : [settings.api_key]
+}

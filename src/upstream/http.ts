@@ -1,0 +1,122 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Dispatcher, Pool } from 'undici'
+import type { ProviderSettings } from '../config/config.js'
+import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
+
+/** The most that the header of a provider's answer may have, in bytes. */
+const HEADER_BYTES_MAX = 64 * 1024
+
+/**
+ * A provider that is reached over HTTP: one pool of connections to the origin of its `base_url`. No redirects, no pipelining, no
+ * decompression, and no time limit of its own: the attempt keeps them all.
+ */
+export function httpTransport(settings: ProviderSettings): Transport {
+  const base = new URL(settings.base_url)
+  const prefix = base.pathname.replace(/\/$/, '')
+  const pool = new Pool(base.origin, {
+    connections: settings.max_connections,
+    pipelining: 1,
+    allowH2: false,
+    maxHeaderSize: HEADER_BYTES_MAX,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    // Real servers close idle connections after 5 s, unannounced: ours are gone before.
+    keepAliveTimeout: 4_000,
+    keepAliveMaxTimeout: 600_000,
+    connect: { timeout: settings.timeout.connect },
+  })
+  // A connection that fails reports to its requests; without a listener nothing else changes.
+  return {
+    send: (request, receiver) => {
+      const exchange = new HttpDelivery(receiver)
+      try {
+        pool.dispatch({ method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) }, exchange)
+      } catch (error) {
+        queueMicrotask(() => exchange.onResponseError(null, error as Error))
+      }
+      return exchange
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+function bodyOf(request: TransportRequest): string | Buffer {
+  const body = request.body
+  return typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+}
+
+class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
+  readonly #receiver: Receiver
+  #controller: Dispatcher.DispatchController | null = null
+  #paused = false
+  #over = false
+  sent = false
+
+  constructor(receiver: Receiver) {
+    this.#receiver = receiver
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#controller?.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#controller?.resume()
+  }
+
+  abort(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#controller?.abort(new Error('aborted'))
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#over) {
+      controller.abort(new Error('aborted'))
+      return
+    }
+    this.#controller = controller
+    this.sent = true
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    // Informational answers come before the real one.
+    if (this.#over || status < 200) return
+    this.#receiver.head(status, headers)
+    if (this.#paused) controller.pause()
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#over) this.#receiver.data(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#receiver.end()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#over) return
+    this.#over = true
+    this.#receiver.failed(failureOf(error, this.sent))
+  }
+}
+
+const NOT_REACHED =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|ENOENT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_TLS|CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/
+
+function failureOf(error: Error, sent: boolean): TransportFailure {
+  const code = codeOf(error)
+  if (!sent || NOT_REACHED.test(code)) return { kind: 'refused', sent, message: code, cause: error }
+  return { kind: 'broken', sent, message: code, cause: error }
+}
+
+/** A connection tried on several addresses fails with an AggregateError; its first part says why. */
+function codeOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0])
+  const code = (error as { code?: unknown }).code
+  return typeof code === 'string' ? code : 'unknown'
+}

@@ -1,0 +1,25 @@
+import type { Surface } from '../endpoints/endpoint.js'
+import type { Target } from '../understand.js'
+import type { Call } from './providers/provider.js'
+import type { Wires } from './upstream.js'
+
+/** One request to one target, for its translation. */
+export function callOf(target: Target, surface: Surface, stream: boolean, { id, created }: Pick<Call, 'id' | 'created'>): Call {
+  return {
+    id,
+    created,
+    surface,
+    model: target.model,
+    stream,
+    get body() {
+      return target.body
+    },
+  }
+}
+
+/** What is sent to a target, as JSON text in the provider's wire. Throws what the translation throws. */
+export function outgoing(target: Target, surface: Surface, stream: boolean, wires: Wires, ids: Pick<Call, 'id' | 'created'>): string {
+  const call = callOf(target, surface, stream, ids)
+  const { request } = wires.wire(target.model, surface)
+  return JSON.stringify(request === undefined ? target.body : request(call))
+}

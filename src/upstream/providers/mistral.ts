@@ -1,0 +1,93 @@
+import { isObject, type Json, type JsonObject } from '../../json.js'
+import { compatible, only, renamed } from '../compatible.js'
+import { tidied } from '../tidy.js'
+
+/**
+ * Mistral. It answers 422 to any field that it does not know, at any depth, so that only those that it knows are sent: `seed` is called
+ * `random_seed`, `stream_options` does not exist (streams always carry usage). Thinking comes as parts of the content; clients get it as
+ * `reasoning_content`, and the text as a string.
+ */
+export default compatible('mistral', {
+  baseUrl: 'https://api.mistral.ai/v1',
+  defaults: { usage_stream: 'always', cap: 'max_tokens' },
+  chat: {
+    request(body) {
+      const request = known(spelled(body))
+      return Array.isArray(request.messages) ? { ...request, messages: request.messages.map(message) } : request
+    },
+    response(body) {
+      if (!isObject(body)) throw new TypeError('The answer is no object.')
+      if (!Array.isArray(body.choices)) return body
+      return { ...body, choices: body.choices.map(choice) }
+    },
+    events: call => tidied(call, plainContent),
+  },
+  completions: { request: body => known(spelled(body)) },
+  // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
+  embeddings: { request: body => embedded(renamed({ dimensions: 'output_dimension' })(body)) },
+})
+
+const spelled = renamed({ seed: 'random_seed', max_completion_tokens: 'max_tokens' })
+
+const known = only(
+  'model',
+  'messages',
+  'prompt',
+  'suffix',
+  'max_tokens',
+  'stream',
+  'temperature',
+  'top_p',
+  'stop',
+  'random_seed',
+  'n',
+  'presence_penalty',
+  'frequency_penalty',
+  'response_format',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'prediction',
+)
+
+const embedded = only('model', 'input', 'output_dimension')
+
+const FIELDS: Readonly<Record<string, (message: JsonObject) => JsonObject>> = {
+  system: only('role', 'content'),
+  user: only('role', 'content'),
+  assistant: only('role', 'content', 'tool_calls', 'prefix'),
+  tool: only('role', 'content', 'name', 'tool_call_id'),
+}
+
+function message(given: Json): Json {
+  if (!isObject(given)) return given
+  const role = given.role === 'developer' ? 'system' : given.role
+  const fields = typeof role === 'string' && Object.hasOwn(FIELDS, role) ? FIELDS[role] : undefined
+  if (fields === undefined) return given
+  const kept: JsonObject = { ...fields(given), role }
+  if (!Array.isArray(kept.tool_calls)) return kept
+  return { ...kept, tool_calls: kept.tool_calls.map(each => (isObject(each) ? only('id', 'type', 'function')(each) : each)) }
+}
+
+function choice(given: Json): Json {
+  return isObject(given) && isObject(given.message) ? { ...given, message: plainContent(given.message) } : given
+}
+
+/** A message or delta whose content is a string. */
+function plainContent(given: JsonObject): JsonObject {
+  if (!Array.isArray(given.content)) return given
+  const parts: readonly Json[] = given.content
+  const thinking = parts.map(part => (isObject(part) && part.type === 'thinking' ? texts(part.thinking) : '')).join('')
+  const content = texts(parts)
+  return {
+    ...given,
+    content: content === '' && thinking !== '' ? null : content,
+    ...(thinking === '' ? {} : { reasoning_content: thinking }),
+  }
+}
+
+function texts(parts: Json | undefined): string {
+  if (typeof parts === 'string') return parts
+  if (!Array.isArray(parts)) return ''
+  return parts.map((part: Json) => (isObject(part) && part.type === 'text' && typeof part.text === 'string' ? part.text : '')).join('')
+}

@@ -1,0 +1,63 @@
+import { GatewayError } from '../errors.js'
+import type { Failure } from './providers/provider.js'
+
+const BILLING = /insufficient_quota|billing|insufficient_balance|credit/i
+
+/**
+ * What a provider's failure means to the client. The client's own faults are passed on in the provider's words; a refusal of the gateway's
+ * credentials or credit is the operator's matter and never the client's; all else is the provider's.
+ *
+ * `sentFields` are those of the request, for `param`.
+ */
+export function refusalOf(failure: Failure & { readonly status: number }, sentFields: (name: string) => boolean): GatewayError {
+  const { status } = failure
+  if (status === 401 || status === 402 || status === 403 || (status === 429 && BILLING.test(failure.code ?? ''))) {
+    return new GatewayError(
+      'upstream_auth_failed',
+      'The provider refuses the credentials or the account of this gateway. Tell its operator.',
+      {
+        retryable: true,
+      },
+    )
+  }
+  if (status === 429) {
+    const retryAfter = Math.max(1, Math.ceil(failure.retryAfter ?? 1))
+    return new GatewayError('upstream_rate_limited', `The provider is at its rate limit. Try again in ${retryAfter} s.`, {
+      retryAfter,
+      retryable: true,
+      ...(retryAfter > 60 ? { shouldRetry: false } : {}),
+    })
+  }
+  if (status === 400 || status === 413 || status === 422) {
+    return new GatewayError(failure.code ?? 'upstream_rejected', failure.message ?? 'The provider refuses this request.', {
+      status: status === 413 ? 413 : 400,
+      type: 'invalid_request_error',
+      origin: 'upstream',
+      param: failure.param !== undefined && sentFields(failure.param) ? failure.param : null,
+    })
+  }
+  if (status === 404) {
+    return new GatewayError('upstream_error', 'The provider does not know this model, though the gateway does. Tell its operator.', {
+      shouldRetry: false,
+      retryable: true,
+    })
+  }
+  if (status >= 300 && status < 400) {
+    return new GatewayError('upstream_error', 'The provider answered with a redirect, which is never followed. Tell the operator.', {
+      retryable: true,
+    })
+  }
+  return new GatewayError('upstream_error', `The provider failed with status ${status}.`, { retryable: true })
+}
+
+/** Seconds that a provider asks to be left alone: `retry-after` in seconds or as a date, `retry-after-ms`. */
+export function retryAfter(headers: Readonly<Record<string, string | string[] | undefined>>, now: number): number | undefined {
+  const ms = Number(headers['retry-after-ms'])
+  if (headers['retry-after-ms'] !== undefined && Number.isFinite(ms) && ms >= 0) return ms / 1000
+  const value = headers['retry-after']
+  if (typeof value !== 'string' || value === '') return undefined
+  const seconds = Number(value)
+  if (Number.isFinite(seconds)) return seconds >= 0 ? seconds : undefined
+  const date = Date.parse(value)
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
+}

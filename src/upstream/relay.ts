@@ -1,0 +1,116 @@
+import type { ServerResponse } from 'node:http'
+import { GatewayError } from '../errors.js'
+import type { JsonObject } from '../json.js'
+import type { Attempt } from './attempt.js'
+import type { AnswerStream } from './stream.js'
+
+/** A comment keeps a silent stream alive this often. Milliseconds. */
+const PING_MS = 15_000
+
+export interface RelayFacts {
+  readonly response: ServerResponse
+  readonly attempt: Attempt
+  readonly stream: AnswerStream
+  /** For a client that stops reading. */
+  readonly writeTimeoutMs: number
+  /** A policy that watches; what it throws cuts the answer off. */
+  readonly observe: ((chunk: JsonObject) => void) | null
+  /** At the first event. */
+  readonly begun: () => void
+}
+
+/** How a stream ended: `error` is `null` when it is whole. */
+export interface Relayed {
+  readonly error: GatewayError | null
+}
+
+/**
+ * Passes one streamed answer on to the client, each event as it comes, with back-pressure both ways. The head has been sent. `ended` resolves
+ * when the provider's part is over, and leaves the last bytes (`[DONE]`, or the error event) to the caller. It never rejects.
+ */
+export class StreamRelay {
+  readonly ended: Promise<Relayed>
+  readonly #facts: RelayFacts
+  #resolve!: (relayed: Relayed) => void
+  readonly #ping: NodeJS.Timeout
+  #writing: NodeJS.Timeout | null = null
+  #listening = true
+  #over = false
+  #first = true
+  #cut: GatewayError | null = null
+
+  constructor(facts: RelayFacts) {
+    this.#facts = facts
+    this.ended = new Promise(resolve => {
+      this.#resolve = resolve
+    })
+    this.#ping = setTimeout(this.#sendPing, PING_MS)
+    const observe = facts.observe
+    facts.stream.attach({
+      write: this.#write,
+      done: () => this.#end(null),
+      failed: error => this.#end(this.#cut ?? this.#facts.attempt.interrupted(error)),
+      ...(observe === null ? {} : { observe: chunk => this.#watch(observe, chunk) }),
+    })
+  }
+
+  /** The client has left: nothing more is written to it, and a provider that was waiting for it goes on. */
+  deafen(): void {
+    this.#listening = false
+    this.#stopWriting()
+    if (!this.#over) this.#facts.attempt.resume()
+  }
+
+  readonly #write = (text: string): void => {
+    if (this.#first) {
+      this.#first = false
+      this.#facts.begun()
+    }
+    this.#ping.refresh()
+    if (!this.#listening || this.#cut !== null) return
+    if (!this.#facts.response.write(text) && this.#writing === null) this.#wait()
+  }
+
+  /** The client reads slower than the provider writes: the provider waits, and so do we, but not for ever. */
+  #wait(): void {
+    const { response, attempt, writeTimeoutMs } = this.#facts
+    attempt.pause()
+    this.#writing = setTimeout(() => response.destroy(), writeTimeoutMs)
+    response.once('drain', this.#drained)
+  }
+
+  readonly #drained = (): void => {
+    this.#stopWriting()
+    if (!this.#over) this.#facts.attempt.resume()
+  }
+
+  #stopWriting(): void {
+    if (this.#writing === null) return
+    clearTimeout(this.#writing)
+    this.#writing = null
+    this.#facts.response.removeListener('drain', this.#drained)
+  }
+
+  readonly #sendPing = (): void => {
+    if (this.#over) return
+    if (this.#listening && this.#writing === null) this.#facts.response.write(': ping\n\n')
+    this.#ping.refresh()
+  }
+
+  #watch(observe: (chunk: JsonObject) => void, chunk: JsonObject): void {
+    if (this.#cut !== null) return
+    try {
+      observe(chunk)
+    } catch (error) {
+      this.#cut = new GatewayError('internal_error', 'A policy cut the answer off.', { cause: error })
+      queueMicrotask(() => this.#facts.attempt.abort(this.#cut as GatewayError))
+    }
+  }
+
+  #end(error: GatewayError | null): void {
+    if (this.#over) return
+    this.#over = true
+    clearTimeout(this.#ping)
+    this.#resolve({ error: this.#cut ?? error })
+  }
+}

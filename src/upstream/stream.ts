@@ -1,0 +1,229 @@
+import type { Endpoint } from '../endpoints/endpoint.js'
+import { isObject, type Json, type JsonObject } from '../json.js'
+import { ChunkRules, isUsageOnly } from './chunks.js'
+import { patch } from './patch.js'
+import { type Call, type EventTranslator, ProviderFailure, type SseEvent, type Wire } from './providers/provider.js'
+import { SseParser } from './sse.js'
+
+type Mutable = { [name: string]: Json | undefined }
+
+/** Takes what a stream gives, in the client's wire. */
+export interface Sink {
+  /** Whole events, framed, as one piece of text. */
+  write(text: string): void
+  /** Each JSON chunk that passes, after `write` of the piece that it is in was prepared. */
+  observe?(chunk: JsonObject): void
+  /** The provider is done, and all that it owed has come. */
+  done(): void
+  /** The provider broke off, or reported a failure. */
+  failed(error: unknown): void
+}
+
+export interface StreamFacts {
+  readonly call: Call
+  readonly wire: Wire
+  readonly endpoint: Endpoint
+  /** The client asked for the usage chunk. */
+  readonly includeUsage: boolean
+  /** Fed with each JSON chunk, as the client sees it. */
+  readonly meter: (chunk: JsonObject) => void
+}
+
+/**
+ * One streamed answer: a provider's bytes in, a client's events out. Nothing is held back but a usage chunk that comes before the last choice
+ * has finished. Until a sink is attached, what is ready waits.
+ */
+export class AnswerStream {
+  readonly #facts: StreamFacts
+  readonly #parser = new SseParser()
+  readonly #rules = new ChunkRules()
+  readonly #translator: EventTranslator | null
+  #sink: Sink | null = null
+  #ready = ''
+  #early: JsonObject[] = []
+  #usage: string | null = null
+  #id: string | null = null
+  #over: 'done' | 'failed' | null = null
+  #error: unknown = null
+
+  constructor(facts: StreamFacts) {
+    this.#facts = facts
+    this.#translator = facts.wire.events?.(facts.call) ?? null
+  }
+
+  /** An event can be told to the client, or the stream is over. Comments do not count: a failure that follows them still gets a status. */
+  get begun(): boolean {
+    return this.#early.length > 0 || this.#over !== null
+  }
+
+  /** The failure that ended it before anything could be told to the client; `null` where there is none. */
+  get failedAtOnce(): unknown {
+    return this.#over === 'failed' && this.#early.length === 0 ? this.#error : null
+  }
+
+  /** The provider has said all that it had to say. Bytes that follow mean nothing. */
+  get over(): boolean {
+    return this.#over !== null
+  }
+
+  attach(sink: Sink): void {
+    this.#sink = sink
+    for (const chunk of this.#early) sink.observe?.(chunk)
+    this.#early = []
+    this.#flush()
+  }
+
+  push(bytes: Buffer): void {
+    if (this.#over !== null) return
+    try {
+      this.#parser.push(bytes, this.#event, this.#comment)
+    } catch (error) {
+      this.#fail(error)
+    }
+    this.#flush()
+  }
+
+  /** The provider's body ended. */
+  end(): void {
+    if (this.#over !== null) return
+    try {
+      this.#parser.end(this.#event)
+      if (this.#over === null) this.#finish()
+    } catch (error) {
+      this.#fail(error)
+    }
+    this.#flush()
+  }
+
+  /** A whole answer came where a stream was asked for: it is told as one. */
+  retell(answer: JsonObject): void {
+    for (const chunk of asChunks(answer)) this.#emit(chunk as Mutable, null)
+    this.#finish()
+    this.#flush()
+  }
+
+  fail(error: unknown): void {
+    if (this.#over !== null) return
+    this.#fail(error)
+    this.#flush()
+  }
+
+  readonly #comment = (text: string): void => {
+    if (this.#over === null) this.#ready += `:${text}\n\n`
+  }
+
+  readonly #event = (event: SseEvent): void => {
+    if (this.#over !== null) return
+    const data = event.data
+    if (this.#translator !== null) {
+      if (data.trim() === '[DONE]') this.#finish()
+      else for (const chunk of this.#translator.event(event)) this.#emit(chunk as Mutable, null)
+      return
+    }
+    if (data.length < 16 && data.trim() === '[DONE]') {
+      this.#finish()
+      return
+    }
+    let chunk: unknown
+    try {
+      chunk = JSON.parse(data)
+    } catch {
+      throw new ProviderFailure({ message: 'The provider sent an event that is not JSON.' })
+    }
+    if (!isObject(chunk)) throw new ProviderFailure({ message: 'The provider sent an event that is no object.' })
+    if ((chunk.error !== undefined && chunk.error !== null) || event.event === 'error') {
+      throw new ErrorEvent(chunk)
+    }
+    this.#emit(chunk as Mutable, data)
+  }
+
+  /** `text`: the chunk as the provider wrote it; `null` where it was made here. */
+  #emit(chunk: Mutable, text: string | null): void {
+    const { call, endpoint, meter } = this.#facts
+    const changed = this.#rules.apply(chunk)
+    const model = chunk.model === call.model.id ? null : call.model.id
+    const id = this.#idFor(chunk.id, endpoint.idPrefix)
+    meter(chunk as JsonObject)
+    let data: string
+    if (text === null || changed) {
+      if (id !== null) chunk.id = id
+      chunk.model = call.model.id
+      if (chunk.object === undefined) chunk.object = 'chat.completion.chunk'
+      if (chunk.created === undefined) chunk.created = call.created
+      data = JSON.stringify(chunk)
+    } else {
+      data = text
+      if (model !== null || id !== null) data = patch(data, { ...(model === null ? {} : { model }), ...(id === null ? {} : { id }) })
+      if (data.includes('\n')) data = data.replaceAll('\n', ' ')
+    }
+    if (isUsageOnly(chunk as JsonObject)) {
+      if (!this.#facts.includeUsage) return
+      if (!this.#rules.whole) {
+        // Other choices are still to come, and clients keep the usage of the last chunk only.
+        this.#usage = data
+        return
+      }
+      this.#usage = null
+    }
+    this.#ready += `data: ${data}\n\n`
+    if (this.#sink === null) this.#early.push(chunk as JsonObject)
+    else this.#sink.observe?.(chunk as JsonObject)
+  }
+
+  /** The id that must stand in the chunk; `null` when the provider's own may stay. One id for the whole stream. */
+  #idFor(id: Json | undefined, prefix: string): string | null {
+    if (this.#id === null)
+      this.#id = typeof id === 'string' && id.startsWith(prefix) && id.length > prefix.length ? id : prefix + this.#facts.call.id
+    return id === this.#id ? null : this.#id
+  }
+
+  #finish(): void {
+    if (this.#translator !== null) for (const chunk of this.#translator.end()) this.#emit(chunk as Mutable, null)
+    if (!this.#rules.whole) throw new ProviderFailure({ message: 'The provider ended its stream before the answer was whole.' })
+    if (this.#usage !== null) this.#ready += `data: ${this.#usage}\n\n`
+    this.#over = 'done'
+  }
+
+  #fail(error: unknown): void {
+    this.#over = 'failed'
+    this.#error = error
+  }
+
+  #flush(): void {
+    const sink = this.#sink
+    if (sink === null) return
+    if (this.#ready !== '') {
+      const text = this.#ready
+      this.#ready = ''
+      sink.write(text)
+    }
+    if (this.#over === 'done') sink.done()
+    else if (this.#over === 'failed') sink.failed(this.#error)
+  }
+}
+
+/** An `{"error": …}` inside a stream. */
+export class ErrorEvent extends Error {
+  constructor(readonly body: JsonObject) {
+    super('The provider reported a failure inside its stream.')
+    this.name = 'ErrorEvent'
+  }
+}
+
+/** A whole chat completion as the chunks of a stream: role, content, finish, usage. */
+function* asChunks(answer: JsonObject): Iterable<JsonObject> {
+  const base = { id: answer.id, object: 'chat.completion.chunk', created: answer.created, model: answer.model }
+  const choices = (answer.choices as readonly Json[]).filter(isObject)
+  for (const [position, choice] of choices.entries()) {
+    const index = typeof choice.index === 'number' ? choice.index : position
+    const message: Mutable = isObject(choice.message) ? { ...choice.message } : { content: '' }
+    message.role = 'assistant'
+    if (Array.isArray(message.tool_calls)) {
+      message.tool_calls = message.tool_calls.map((call, i) => (isObject(call) ? { index: i, ...call } : call))
+    }
+    for (const name of Object.keys(message)) if (message[name] === null && name !== 'content') delete message[name]
+    yield { ...base, choices: [{ index, delta: message as JsonObject, logprobs: choice.logprobs ?? null, finish_reason: null }] }
+    yield { ...base, choices: [{ index, delta: {}, logprobs: null, finish_reason: choice.finish_reason ?? 'stop' }] }
+  }
+  if (isObject(answer.usage)) yield { ...base, choices: [], usage: answer.usage }
+}

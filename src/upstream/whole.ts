@@ -1,0 +1,83 @@
+import type { Endpoint } from '../endpoints/endpoint.js'
+import { isObject, type Json, type JsonObject } from '../json.js'
+import { patch } from './patch.js'
+import { type Call, type HeaderFields, ProviderFailure, type Wire } from './providers/provider.js'
+import { ErrorEvent } from './stream.js'
+
+type Mutable = { [name: string]: Json | undefined }
+
+export interface WholeAnswer {
+  /** The provider's answer in the client's wire, before it is shaped: what is metered. */
+  readonly metered: JsonObject
+  /** The client's answer, parsed. Not to be changed. */
+  readonly json: JsonObject
+  /** What the client gets. */
+  readonly text: string
+}
+
+/**
+ * A provider's answer that is no stream, in the client's wire: the provider's own text with `model` (and `id` where its shape is wrong) put
+ * right, or the translation of it. Throws ProviderFailure where it is no answer, ErrorEvent where it is an error under a good status.
+ */
+export function wholeAnswer(bytes: Buffer, call: Call, wire: Wire, endpoint: Endpoint, headers: HeaderFields): WholeAnswer {
+  const text = bytes.toString('utf8')
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    throw new ProviderFailure({ message: 'The provider answered with something that is not JSON.' })
+  }
+  if (isObject(body) && body.error !== undefined && body.error !== null) throw new ErrorEvent(body)
+  const metered = wire.response === undefined ? body : wire.response(body, call, headers)
+  if (!isObject(metered) || !endpoint.answers(metered)) throw noAnswer()
+  const shaped = endpoint.shape?.(metered, call.body, call.model) ?? metered
+  const changed = normalise(shaped) || shaped !== body
+  const id = idOf(shaped, endpoint.idPrefix, call.id)
+  if (changed) {
+    const json = { ...shaped, model: call.model.id, ...id }
+    return { metered, json, text: JSON.stringify(json) }
+  }
+  const replacements = { ...(shaped.model === call.model.id ? {} : { model: call.model.id }), ...id }
+  return { metered, json: shaped, text: patch(text, replacements) }
+}
+
+function noAnswer(): ProviderFailure {
+  return new ProviderFailure({ message: 'The provider answered with something that is no answer to this request.' })
+}
+
+function idOf(answer: JsonObject, prefix: string, id: string): { id?: string } {
+  if (prefix === '' || (typeof answer.id === 'string' && answer.id.startsWith(prefix) && answer.id.length > prefix.length)) return {}
+  return { id: prefix + id }
+}
+
+/** Mends what makes strict clients refuse an answer; true when anything had to change. */
+function normalise(answer: JsonObject): boolean {
+  let changed = false
+  if (!Array.isArray(answer.choices)) return false
+  for (const [position, choice] of (answer.choices as Json[]).entries()) {
+    if (!isObject(choice)) continue
+    if (!Number.isInteger(choice.index)) {
+      ;(choice as Mutable).index = position
+      changed = true
+    }
+    const calls = isObject(choice.message) ? choice.message.tool_calls : undefined
+    if (!Array.isArray(calls)) continue
+    for (const call of calls as Json[]) {
+      if (isObject(call)) changed = normaliseCall(call as Mutable) || changed
+    }
+  }
+  return changed
+}
+
+function normaliseCall(call: Mutable): boolean {
+  let changed = false
+  if (typeof call.type !== 'string') {
+    call.type = 'function'
+    changed = true
+  }
+  if (isObject(call.function) && isObject(call.function.arguments)) {
+    ;(call.function as Mutable).arguments = JSON.stringify(call.function.arguments)
+    changed = true
+  }
+  return changed
+}

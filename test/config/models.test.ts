@@ -1,0 +1,47 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { parse } from 'yaml'
+
+const root = new URL('../../../', import.meta.url)
+const folder = new URL('config/models/', root)
+
+/** What each field of a well-known model may be. */
+const FIELDS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  max_output_tokens: count,
+  context: count,
+  cap: value => value === 'max_tokens' || value === 'max_completion_tokens',
+  parameters: value => names(value) && value.every(name => /^[a-z_]+$/.test(name)),
+  surfaces: value => names(value) && value.every(name => ['chat', 'completions', 'rerank', 'moderations', 'embeddings'].includes(name)),
+}
+
+for (const file of readdirSync(folder)) {
+  t.test(`${file}: known fields only, of the right types`, async t => {
+    const text = readFileSync(new URL(file, folder), 'utf8')
+    const models = Object.entries(parse(text, { strict: true, uniqueKeys: true }) as Record<string, Record<string, unknown>>)
+    t.ok(models.length > 0)
+    const wrong = models.flatMap(([model, fields]) =>
+      Object.entries(fields).flatMap(([name, value]) =>
+        FIELDS[name]?.(value) === true ? [] : [`${model}.${name}: ${JSON.stringify(value)}`],
+      ),
+    )
+    t.strictSame(wrong, [])
+    t.match(text, /^#.*\n/, 'says what it is')
+  })
+}
+
+t.test('each file is named after a kind of provider', async t => {
+  const known = readdirSync(folder).filter(file => {
+    const name = file.replace(/\.yaml$/, '')
+    // Gemini is reached in two ways; its models are the same.
+    return [name, `${name}-compat`].some(kind => existsSync(new URL(`src/upstream/providers/${kind}.ts`, root)))
+  })
+  t.strictSame(known, readdirSync(folder))
+})
+
+function count(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) > 0
+}
+
+function names(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length > 0 && value.every(name => typeof name === 'string') && new Set(value).size === value.length
+}

@@ -1,0 +1,165 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { UsageRecord } from '../../src/ledger/ledger.js'
+import { openLedger } from '../../src/ledger/sqlite.js'
+import { BIN } from './paths.js'
+
+export interface RunningGateway {
+  readonly url: string
+  readonly ops: string
+  readonly folder: string
+  readonly process: ChildProcess
+  /** What it wrote to stdout and stderr so far. */
+  readonly output: () => string
+  /** Lines of its log, parsed. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into lines of every shape.
+  readonly lines: () => any[]
+  get(path: string, headers?: Record<string, string>): Promise<Answer>
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
+  /** SIGTERM, and the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+  /** SIGKILL. */
+  kill(): Promise<void>
+  /** After it has stopped: its usage records. */
+  records(): Promise<UsageRecord[]>
+  rewrite(yaml: string): void
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly json: any
+}
+
+export interface GatewayTestOptions {
+  readonly env?: Record<string, string>
+  /** A folder to run in again; its gateway.yaml is written anew. */
+  readonly folder?: string
+  /** What stands before node on the command line: `faketime …`. */
+  readonly wrap?: readonly string[]
+}
+
+interface Test {
+  teardown(fn: () => unknown): unknown
+  testdir(): string
+}
+
+export const KEY = 'mgk_test_key_a'
+export const AUTH = { authorization: `Bearer ${KEY}` }
+
+/** Runs the program on a config, as a user would, and waits until it listens. Stopped with the test. `listen` and `ops` are added. */
+export async function gateway(t: Test, yaml: string, options: GatewayTestOptions = {}): Promise<RunningGateway> {
+  const folder = options.folder ?? t.testdir()
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, 'gateway.yaml')
+  const rewrite = (text: string): void => writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:0\n${text}`)
+  rewrite(yaml)
+  const command = [...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file]
+  const child = spawn(command[0] as string, command.slice(1), {
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  child.stdout.on('data', chunk => (output += chunk))
+  child.stderr.on('data', chunk => (output += chunk))
+  t.teardown(() => child.kill('SIGKILL'))
+  const lines = (): { message?: string; address?: string }[] =>
+    output
+      .split('\n')
+      .filter(line => line.startsWith('{') && line.endsWith('}'))
+      .map(line => JSON.parse(line))
+  const addressOf = async (message: string): Promise<string> => {
+    for (;;) {
+      const address = lines().find(line => line.message === message)?.address
+      if (address !== undefined) return address
+      if (child.exitCode !== null) throw new Error(`the gateway ended with ${child.exitCode}:\n${output}`)
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+  }
+  const url = await addressOf('listening')
+  const ops = await addressOf('ops')
+  const ended = async (): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    return child.exitCode
+  }
+  return {
+    url,
+    ops,
+    folder,
+    process: child,
+    output: () => output,
+    lines,
+    get: (path, headers = AUTH) => answer(fetch(path.startsWith('http') ? path : url + path, { headers })),
+    post: (path, body, headers = AUTH) =>
+      answer(
+        fetch(url + path, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+        }),
+      ),
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal)
+      return ended()
+    },
+    kill: async () => {
+      child.kill('SIGKILL')
+      await ended()
+    },
+    records: async () => {
+      const ledger = await openLedger({ path: join(folder, 'data', 'ledger.db'), durability: 'process', create: false })
+      try {
+        return await ledger.records({})
+      } finally {
+        await ledger.close()
+      }
+    },
+    rewrite,
+  }
+}
+
+async function answer(pending: Promise<Response>): Promise<Answer> {
+  const response = await pending
+  const text = await response.text()
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    json = undefined
+  }
+  return { status: response.status, headers: response.headers, text, json }
+}
+
+/** A config with one key of generous ceilings on a model of a scripted provider. `more` is YAML that is added at the top level. */
+export function yaml(
+  providerUrl: string,
+  { plan = '{}', budget = '{}', balance = 1_000_000_000, model = '', provider = '', more = '' } = {},
+): string {
+  return `
+ledger: {path: data/ledger.db, durability: process}
+providers:
+  up: {kind: openai, base_url: "${providerUrl}", api_key: sk-upstream-secret, insecure: true${provider === '' ? '' : `, ${provider}`}}
+models:
+  up/m: {price: {input: 1000000, output: 2000000}, max_output_tokens: 4096, default_max_tokens: 100${model === '' ? '' : `, ${model}`}}
+aliases: {default: up/m}
+plans: {p: ${plan}}
+accounts: {acme: {opening_balance_rial: ${balance}}}
+keys:
+  a: {account: acme, plan: p, secret: ${KEY}, budget: ${budget}}
+${more}`
+}
+
+/** What `GET /metrics` says of one series; undefined where there is none. */
+export async function metric(running: RunningGateway, series: string): Promise<number | undefined> {
+  const { text } = await running.get(`${running.ops}/metrics`)
+  const line = text.split('\n').find(one => one.startsWith(`${series} `))
+  return line === undefined ? undefined : Number(line.slice(series.length + 1))
+}
+
+export function read(running: RunningGateway, path: string): string {
+  return readFileSync(join(running.folder, path), 'utf8')
+}

@@ -1,0 +1,122 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** A request as the provider saw it. */
+export interface Seen {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape.
+  readonly body: any
+  readonly text: string
+  /** Resolves when the connection of this request was closed before its answer was whole. */
+  readonly closed: Promise<void>
+}
+
+export type Script = (seen: Seen, response: ServerResponse, request: IncomingMessage) => void | Promise<void>
+
+export interface ScriptedProvider {
+  /** Base URL, ending in `/v1`. */
+  readonly url: string
+  readonly port: number
+  readonly seen: Seen[]
+  /** What it does with the requests from now on. */
+  script: Script
+  close(): Promise<void>
+}
+
+/** The far end in tests: a real server that does what its script says. Ends with the test. */
+export async function provider(t: { teardown(fn: () => unknown): unknown }, script: Script = chat()): Promise<ScriptedProvider> {
+  const seen: Seen[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    const closed = new Promise<void>(resolve => response.once('close', () => (response.writableFinished ? undefined : resolve())))
+    request.on('error', () => {})
+    request.on('data', chunk => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString('utf8')
+      const one: Seen = {
+        path: request.url ?? '',
+        headers: request.headers,
+        text,
+        body: text === '' ? undefined : JSON.parse(text),
+        closed,
+      }
+      seen.push(one)
+      void self.script(one, response, request)
+    })
+  })
+  server.keepAliveTimeout = 60_000
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const self: ScriptedProvider = {
+    url: `http://127.0.0.1:${port}/v1`,
+    port,
+    seen,
+    script,
+    close: () =>
+      new Promise(resolve => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  t.teardown(() => self.close())
+  return self
+}
+
+export interface Reply {
+  readonly text?: string
+  readonly usage?: object | null
+  readonly delayMs?: number
+  readonly finish?: string
+}
+
+/** Answers chat completions, whole or streamed as asked, as OpenAI does. */
+export function chat({
+  text = 'Hello there',
+  usage = { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 },
+  delayMs = 0,
+  finish = 'stop',
+}: Reply = {}): Script {
+  return async ({ body }, response) => {
+    if (delayMs > 0) await new Promise(resolve => setTimeout(resolve, delayMs))
+    if (body.stream === true) {
+      const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model: body.model }
+      const choice = (delta: object, finish_reason: string | null) => ({
+        ...base,
+        choices: [{ index: 0, delta, logprobs: null, finish_reason }],
+      })
+      const chunks = [
+        choice({ role: 'assistant', content: '' }, null),
+        ...text.split(/(?<= )/).map(content => choice({ content }, null)),
+        choice({}, finish),
+      ]
+      if (body.stream_options?.include_usage === true && usage !== null) chunks.push({ ...base, choices: [], usage } as never)
+      sse(response, [...chunks.map(chunk => JSON.stringify(chunk)), '[DONE]'])
+      return
+    }
+    json(response, 200, {
+      id: 'chatcmpl-1',
+      object: 'chat.completion',
+      created: 1_700_000_000,
+      model: body.model,
+      choices: Array.from({ length: body.n ?? 1 }, (_, index) => ({
+        index,
+        message: { role: 'assistant', content: text, refusal: null },
+        logprobs: null,
+        finish_reason: finish,
+      })),
+      ...(usage === null ? {} : { usage }),
+    })
+  }
+}
+
+export function json(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers })
+  response.end(typeof body === 'string' ? body : JSON.stringify(body))
+}
+
+/** A whole event stream, one `data` per text. */
+export function sse(response: ServerResponse, data: readonly string[]): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.end(data.map(text => `data: ${text}\n\n`).join(''))
+}
