@@ -1,5 +1,5 @@
 import { fstatSync } from 'node:fs'
-import { type FileHandle, mkdir, open, stat } from 'node:fs/promises'
+import { access, constants, type FileHandle, mkdir, open, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { GatewayError } from '../errors.js'
@@ -147,6 +147,8 @@ export class SqliteFile {
 
 async function ensureFile(path: string, create: boolean): Promise<void> {
   const size = await sizeOf(path)
+  // Else SQLite would open it for reading only.
+  if (size !== null) await access(path, constants.R_OK | constants.W_OK)
   if (size !== null && size > 0) return
   const state = size === null ? 'does not exist' : 'is empty'
   if (((await sizeOf(`${path}-wal`)) ?? 0) > 0) {

@@ -338,7 +338,7 @@ export function contract(t: Test, open: (t: Test) => Promise<Ledger>): void {
     t.strictSame(await Promise.all(under), ['credited', { account: 'acme', credited: 9n, posted: 0n, pending: 0n }])
     await closed
     await ledger.close()
-    const after = [
+    const after: (() => Promise<unknown>)[] = [
       () => ledger.open(),
       () => ledger.records({}),
       () => ledger.verify(),
