@@ -1,5 +1,5 @@
-import { fstatSync } from 'node:fs'
-import { access, constants, type FileHandle, mkdir, open, stat } from 'node:fs/promises'
+import { fdatasyncSync, fstatSync } from 'node:fs'
+import { access, constants, type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { GatewayError } from '../errors.js'
@@ -30,10 +30,12 @@ const BATCHES_BETWEEN_LOOKS = 8
  */
 export async function openFile(options: FileOptions): Promise<SqliteFile> {
   if (options.path === ':memory:') return new SqliteFile(prepare(new Database(':memory:'), 'memory'), 'process', null)
-  const path = resolve(options.path)
+  let path = resolve(options.path)
   let db: Database.Database | undefined
   try {
     await ensureFile(path, options.create)
+    // SQLite follows a link, and puts the log beside what it leads to.
+    path = await realpath(path)
     db = new Database(path, { timeout: 0, fileMustExist: true })
     prepare(db, 'wal')
     // Only now: closing any descriptor of a database file that SQLite has open in this process would drop SQLite's locks on it.
@@ -131,8 +133,9 @@ export class SqliteFile {
   #closeDatabase(): void {
     if (!this.db.open) return
     try {
-      // SQLite's own checkpoint at closing must not delete a log before what was in it is on the disk.
+      // SQLite's own checkpoint at closing must not delete a log before what was in it is on the disk, nor what ours has just copied.
       this.db.pragma('synchronous = FULL')
+      if (this.#handles !== null) fdatasyncSync(this.#handles.file.fd)
     } finally {
       this.db.close()
     }
