@@ -127,12 +127,12 @@ export function scan(text: string, counts: Int32Array, { triples, rare: rareLett
         const rank = rareLetters[d] as number
         rare += rank & 1
         rarer += rank >> 1
+        bytes += d > 0x7ff ? 2 : 1
         d = ++at < end ? text.charCodeAt(at) : 0
       } while (CLASSES[d] === kind)
       if (rare > 0) count(counts, RARE + kind - SCRIPT_CLASS, rare)
       if (rarer > 0) count(counts, RARER + kind - SCRIPT_CLASS, rarer)
       const length = at - i
-      bytes += c > 0x7ff ? 2 * length : length
       const base = SCRIPT + (kind - SCRIPT_CLASS) * SCRIPT_SIZE
       const row = base + (spaced ? 0 : SCRIPT_LENGTHS)
       if (length > SCRIPT_LENGTHS) {
@@ -226,13 +226,14 @@ export function scan(text: string, counts: Int32Array, { triples, rare: rareLett
       afterSign = true
     } else if (kind === NATIVE_DIGIT) {
       let at = i + 1
-      while (at < end && CLASSES[text.charCodeAt(at)] === NATIVE_DIGIT) at++
+      bytes += c > 0x7ff ? 2 : 1
+      while (at < end && CLASSES[text.charCodeAt(at)] === NATIVE_DIGIT) bytes += text.charCodeAt(at++) > 0x7ff ? 2 : 1
       count(counts, NATIVE_DIGITS, at - i)
       count(counts, NATIVE_DIGITS + 1, Math.ceil((at - i) / 3))
-      bytes += c > 0x7ff ? 2 * (at - i) : at - i
       i = at
       spaced = afterSign = false
     } else {
+      if (c > 127) bytes++
       count(counts, SYMBOL + 2 * 14, 1)
       i++
       spaced = afterSign = false

@@ -24,11 +24,11 @@ export interface Rates {
  * and a sixth more, which is what users of later versions report.
  */
 const MARGINS: { readonly [name in keyof typeof RATES]: { readonly margin: number; readonly spread: number } } = {
-  o200k: { margin: 0.04, spread: 0.35 },
-  cl100k: { margin: 0.04, spread: 0.35 },
+  o200k: { margin: 0.05, spread: 0.35 },
+  cl100k: { margin: 0.05, spread: 0.35 },
   claude: { margin: 0.18, spread: 0.35 },
-  gemini: { margin: 0.04, spread: 0.35 },
-  llama: { margin: 0.04, spread: 0.35 },
+  gemini: { margin: 0.05, spread: 0.35 },
+  llama: { margin: 0.05, spread: 0.35 },
 }
 
 const TABLES: ReadonlyMap<string, Rates> = new Map(
