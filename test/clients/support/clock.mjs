@@ -1,5 +1,5 @@
 /*
- * Loaded into a gateway before it starts (node --import): on SIGUSR2 its wall clock goes forward to 1.5 s before the end of a minute, so that a
+ * Loaded into a gateway before it starts (node --import): on SIGUSR2 its wall clock goes forward to 2.5 s before the end of a minute, so that a
  * window of a minute turns while a test looks on.
  */
 import { isMainThread } from 'node:worker_threads'
@@ -12,6 +12,6 @@ if (isMainThread) {
   Date.now = () => now() + ahead
   process.on('SIGUSR2', () => {
     const left = MINUTE - (Date.now() % MINUTE)
-    ahead += (left > 1500 ? left : left + MINUTE) - 1500
+    ahead += (left > 2500 ? left : left + MINUTE) - 2500
   })
 }

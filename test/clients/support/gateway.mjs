@@ -39,8 +39,12 @@ export async function gateway({ providers = {}, models = {}, plans = {}, account
     })
     return records
   }
-  /** The requests of one key so far, as the log tells them. */
-  const requestsOf = key => running.lines().filter(line => line.key === key && line.surface !== undefined)
+  /** The requests of one key so far, as the log tells them, which is written in its own time: a request that is made last is waited for. */
+  const requestsOf = async key => {
+    const id = (await running.get('/v1/models')).headers.get('x-request-id')
+    while (!running.lines().some(line => line.request_id === id)) await new Promise(resolve => setTimeout(resolve, 5))
+    return running.lines().filter(line => line.key === key && line.request_id !== id)
+  }
   return { ...running, v1: `${running.url}/v1`, bills, requestsOf }
 }
 
