@@ -7,7 +7,14 @@ import { aiSdk, cohereV2, langchain, OPENAI, openai } from './support/libraries.
 
 const PRICE = { input: 1_000_000, output: 1_000_000 }
 const far = await provider((_seen, response) =>
-  json(response, 400, { error: { message: "This model's maximum context length is 8 tokens.", type: 'invalid_request_error', param: 'messages', code: 'context_length_exceeded' } }),
+  json(response, 400, {
+    error: {
+      message: "This model's maximum context length is 8 tokens.",
+      type: 'invalid_request_error',
+      param: 'messages',
+      code: 'context_length_exceeded',
+    },
+  }),
 )
 const failing = fail => ({ price: PRICE, options: { fail } })
 const running = await gateway({
@@ -36,21 +43,125 @@ const HELLO = [{ role: 'user', content: 'Hello' }]
 
 /** What goes wrong, with what a library must be told of it. `cause` is the class that `openai` throws; `cohere` that of cohere-ai. */
 const CASES = [
-  { what: 'no such key', key: 'mgk_wrong', status: 401, code: 'invalid_api_key', type: 'authentication_error', cause: 'AuthenticationError', cohere: 'UnauthorizedError' },
-  { what: 'a disabled key', key: 'mgk_test_key_off', status: 401, code: 'invalid_api_key', type: 'authentication_error', cause: 'AuthenticationError', cohere: 'UnauthorizedError' },
-  { what: 'an empty wallet', key: 'mgk_test_key_poor', status: 402, code: 'insufficient_balance', type: 'insufficient_quota', cause: 'APIError' },
-  { what: "the month's cap", key: 'mgk_test_key_capped', status: 402, code: 'monthly_cap_reached', type: 'insufficient_quota', cause: 'APIError' },
-  { what: 'a model outside the key', key: 'mgk_test_key_narrow', model: 'sandbox/forbidden', status: 403, code: 'model_not_allowed', type: 'permission_error', param: 'model', cause: 'PermissionDeniedError', cohere: 'ForbiddenError' },
-  { what: 'no such model', model: 'sandbox/none', status: 404, code: 'model_not_found', type: 'invalid_request_error', param: 'model', cause: 'NotFoundError', cohere: 'NotFoundError' },
-  { what: "the plan's ceiling", key: 'mgk_test_key_slow', status: 429, code: 'rate_limit_rph', type: 'rate_limit_error', cause: 'RateLimitError', cohere: 'TooManyRequestsError' },
-  { what: "the day's tokens", key: 'mgk_test_key_spent', status: 429, code: 'key_daily_token_budget_reached', type: 'insufficient_quota', cause: 'RateLimitError', cohere: 'TooManyRequestsError' },
-  { what: 'a provider that is busy', model: 'sandbox/busy', status: 429, code: 'upstream_rate_limited', type: 'upstream_error', cause: 'RateLimitError', cohere: 'TooManyRequestsError' },
-  { what: 'a provider that fails', model: 'sandbox/breaks', status: 502, code: 'upstream_error', type: 'upstream_error', cause: 'InternalServerError' },
-  { what: "a provider that wants the operator's money", model: 'sandbox/no-credit', status: 502, code: 'upstream_auth_failed', type: 'upstream_error', cause: 'InternalServerError' },
-  { what: 'a provider that is not there', model: 'sandbox/gone', status: 502, code: 'upstream_unavailable', type: 'upstream_error', cause: 'InternalServerError' },
+  {
+    what: 'no such key',
+    key: 'mgk_wrong',
+    status: 401,
+    code: 'invalid_api_key',
+    type: 'authentication_error',
+    cause: 'AuthenticationError',
+    cohere: 'UnauthorizedError',
+  },
+  {
+    what: 'a disabled key',
+    key: 'mgk_test_key_off',
+    status: 401,
+    code: 'invalid_api_key',
+    type: 'authentication_error',
+    cause: 'AuthenticationError',
+    cohere: 'UnauthorizedError',
+  },
+  {
+    what: 'an empty wallet',
+    key: 'mgk_test_key_poor',
+    status: 402,
+    code: 'insufficient_balance',
+    type: 'insufficient_quota',
+    cause: 'APIError',
+  },
+  {
+    what: "the month's cap",
+    key: 'mgk_test_key_capped',
+    status: 402,
+    code: 'monthly_cap_reached',
+    type: 'insufficient_quota',
+    cause: 'APIError',
+  },
+  {
+    what: 'a model outside the key',
+    key: 'mgk_test_key_narrow',
+    model: 'sandbox/forbidden',
+    status: 403,
+    code: 'model_not_allowed',
+    type: 'permission_error',
+    param: 'model',
+    cause: 'PermissionDeniedError',
+    cohere: 'ForbiddenError',
+  },
+  {
+    what: 'no such model',
+    model: 'sandbox/none',
+    status: 404,
+    code: 'model_not_found',
+    type: 'invalid_request_error',
+    param: 'model',
+    cause: 'NotFoundError',
+    cohere: 'NotFoundError',
+  },
+  {
+    what: "the plan's ceiling",
+    key: 'mgk_test_key_slow',
+    status: 429,
+    code: 'rate_limit_rph',
+    type: 'rate_limit_error',
+    cause: 'RateLimitError',
+    cohere: 'TooManyRequestsError',
+  },
+  {
+    what: "the day's tokens",
+    key: 'mgk_test_key_spent',
+    status: 429,
+    code: 'key_daily_token_budget_reached',
+    type: 'insufficient_quota',
+    cause: 'RateLimitError',
+    cohere: 'TooManyRequestsError',
+  },
+  {
+    what: 'a provider that is busy',
+    model: 'sandbox/busy',
+    status: 429,
+    code: 'upstream_rate_limited',
+    type: 'upstream_error',
+    cause: 'RateLimitError',
+    cohere: 'TooManyRequestsError',
+  },
+  {
+    what: 'a provider that fails',
+    model: 'sandbox/breaks',
+    status: 502,
+    code: 'upstream_error',
+    type: 'upstream_error',
+    cause: 'InternalServerError',
+  },
+  {
+    what: "a provider that wants the operator's money",
+    model: 'sandbox/no-credit',
+    status: 502,
+    code: 'upstream_auth_failed',
+    type: 'upstream_error',
+    cause: 'InternalServerError',
+  },
+  {
+    what: 'a provider that is not there',
+    model: 'sandbox/gone',
+    status: 502,
+    code: 'upstream_unavailable',
+    type: 'upstream_error',
+    cause: 'InternalServerError',
+  },
 ]
 
-for (const { what, key = KEY, model = 'sandbox/echo', status, code, type, param = null, cause, cohere: cohereCause = 'CohereError' } of CASES) {
+for (const {
+  what,
+  key = KEY,
+  model = 'sandbox/echo',
+  status,
+  code,
+  type,
+  param = null,
+  cause,
+  cohere: cohereCause = 'CohereError',
+} of CASES) {
   for (const { name, module } of OPENAI) {
     for (const stream of [false, true]) {
       test(`${name}: ${what}${stream ? ', asked for a stream' : ''} is a ${cause} ${status} ${code}`, async () => {

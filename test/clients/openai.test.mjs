@@ -216,7 +216,15 @@ for (const { name, module } of OPENAI) {
 }
 
 for (const { name } of OPENAI) {
-  for (const what of ['a chat completion', 'two choices', 'a stream', 'a stream with usage', 'a legacy completion', 'embeddings', 'a moderation']) {
+  for (const what of [
+    'a chat completion',
+    'two choices',
+    'a stream',
+    'a stream with usage',
+    'a legacy completion',
+    'embeddings',
+    'a moderation',
+  ]) {
     test(`${name}: _request_id is the id of the usage record, which has the tokens that were billed: ${what}`, async () => {
       const [id, usage] = bills.get(`${name}, ${what}`)
       const record = (await running.bills()).get(id)

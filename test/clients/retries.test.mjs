@@ -17,7 +17,8 @@ const LIBRARIES = {
   'cohere-ai': (apiKey, model, maxRetries) => cohereV2(running, { apiKey }).rerank({ ...DOCUMENTS, model }, { maxRetries }),
 }
 const names = Object.keys(LIBRARIES)
-const each = (ceiling, settings) => names.map(name => [`${ceiling}-${name}`, { secret: `mgk_${ceiling}_${name}`, plan: 'open', account: 'rich', ...settings }])
+const each = (ceiling, settings) =>
+  names.map(name => [`${ceiling}-${name}`, { secret: `mgk_${ceiling}_${name}`, plan: 'open', account: 'rich', ...settings }])
 
 const running = await gateway(
   {
@@ -42,7 +43,9 @@ test('429 rpm: every library waits as long as retry-after says, and succeeds in 
   running.process.kill('SIGUSR2')
   const first = await Promise.all(names.map(name => LIBRARIES[name](`mgk_rpm_${name}`, 'sandbox/echo', 2)))
   assert.equal(first.length, names.length)
-  for (const [i, waited] of (await Promise.all(names.map(name => timed(LIBRARIES[name](`mgk_rpm_${name}`, 'sandbox/echo', 2))))).entries()) {
+  for (const [i, waited] of (
+    await Promise.all(names.map(name => timed(LIBRARIES[name](`mgk_rpm_${name}`, 'sandbox/echo', 2))))
+  ).entries()) {
     await t.test(`${names[i]}: succeeds on its second try`, async () => {
       assert.equal(waited.error, undefined)
       assert.deepEqual(await statuses(`rpm-${names[i]}`), [200, 429, 200])

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
-import { gateway as start, KEY } from '../../../dist/test/support/gateway.js'
+import { KEY, gateway as start } from '../../../dist/test/support/gateway.js'
 import { provider as serve } from '../../../dist/test/support/provider.js'
 
 export { chat, json, sse } from '../../../dist/test/support/provider.js'
