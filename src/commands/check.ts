@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { KindInfo } from '../config/config.js'
+import type { Config, KindInfo } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { effective } from '../config/print.js'
 import { ConfigError } from '../config/problems.js'
@@ -40,6 +40,7 @@ export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyM
   }
   try {
     const { config, warnings, template } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
+    await checkPolicies(config)
     for (const warning of warnings) io.stderr(`${warning}\n`)
     io.stdout(effective(config, template))
     return 0
@@ -48,6 +49,16 @@ export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyM
     io.stderr(`${error.message}\n`)
     return 2
   }
+}
+
+/** Policies are loaded as for a start, and closed again: a name or an option that is wrong shows here. */
+async function checkPolicies(config: Config): Promise<void> {
+  const { buildChain } = await import('../build-chain.js')
+  const { windows } = await import('../ledger/windows.js')
+  const quiet = (): void => {}
+  const ledger = { read: async () => [] }
+  const chain = await buildChain({ config, windows: windows(config.timezone, config.month), ledger, log: quiet, fault: quiet })
+  await chain.close()
 }
 
 async function builtIn(): Promise<ReadonlyMap<string, KindInfo>> {
