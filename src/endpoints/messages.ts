@@ -9,7 +9,8 @@ const SPEAKING = ['system', 'developer', 'user']
 /** `messages` of a chat request. What a message holds beyond the checked fields is the provider's matter. */
 export function checkMessages(messages: Json | undefined): void {
   if (absent(messages)) throw missing('messages')
-  if (!Array.isArray(messages) || messages.length === 0) throw mustBe('messages', 'a non-empty array', messages)
+  if (!Array.isArray(messages)) throw mustBe('messages', 'a non-empty array', messages)
+  if (messages.length === 0) throw invalid('messages', 'messages must not be empty.')
   messages.forEach((message, i) => {
     const path = `messages[${i}]`
     if (!isObject(message)) throw mustBe(path, 'an object', message)

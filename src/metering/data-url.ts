@@ -25,7 +25,8 @@ export function dataUrl(url: string): DataUrl | null {
 
 /** Base64 text from `start` on, without line breaks (clients send none). */
 export function base64Bytes(text: string, start = 0): Bytes {
-  const length = Math.floor(((text.length - start) * 3) / 4)
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
+  const length = Math.max(0, Math.floor(((text.length - padding - start) * 3) / 4))
   return {
     length,
     at(offset, count) {

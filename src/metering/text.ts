@@ -1,4 +1,5 @@
-import { FEATURES, scan } from './scan.js'
+import { FEATURES } from './features.js'
+import { scan } from './scan.js'
 import { type Family, LETTERS, ratesOf } from './tokenizers.js'
 
 /**
@@ -21,6 +22,6 @@ export class TextSum {
       const count = this.#counts[i] as number
       if (count > 0) mean += count * (rates.tokens[i] as number)
     }
-    return Math.min(this.#bytes, Math.ceil(mean * (1 + rates.margin) + rates.spread * Math.sqrt(mean) - 0.5))
+    return Math.min(this.#bytes, Math.round(mean * (1 + rates.margin) + rates.spread * Math.sqrt(mean)))
   }
 }

@@ -45,6 +45,8 @@ export class StreamRelay {
       this.#resolve = resolve
     })
     this.#ping = setTimeout(this.#sendPing, PING_MS)
+    // Begun for its long silence alone: the head goes out with a comment, else not even that would reach the client.
+    if (!facts.stream.begun) this.#sendPing()
     const observe = facts.observe
     facts.stream.attach({
       write: this.#write,

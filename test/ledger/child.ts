@@ -35,6 +35,10 @@ if (verb === 'open' || verb === 'open-as-nobody') {
       say(`settled ${id}`)
     }
   }
+  // One that is open whenever the kill comes.
+  const left = newId(Date.now())
+  await ledger.hold(hold(left))
+  say(`held ${left}`)
   await Promise.all(Array.from({ length: 64 }, one))
 } else if (verb === 'fill') {
   const ledger = await openLedger({ path, durability: 'process', create: true })

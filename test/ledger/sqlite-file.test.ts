@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import type { Ledger } from '../../src/ledger/ledger.js'
 import { openLedger } from '../../src/ledger/sqlite.js'
 import { openFile } from '../../src/ledger/sqlite-file.js'
 import { script } from './script.js'
@@ -13,6 +14,12 @@ const CHILD = fileURLToPath(new URL('child.js', import.meta.url))
 
 function refused(t: Test, path: string, message: RegExp, create = true): Promise<unknown> {
   return t.rejects(openLedger({ path, durability: 'power', create }), { code: 'ledger_unavailable', message }, String(message))
+}
+
+async function opened(t: Test, path: string): Promise<Ledger> {
+  const ledger = await openLedger({ path, durability: 'power', create: false })
+  t.teardown(() => ledger.close())
+  return ledger
 }
 
 async function made(t: Test): Promise<string> {
@@ -99,6 +106,13 @@ t.test('a file that was cut off or overwritten is refused', async t => {
   const path = await made(t)
   truncateSync(path, 3 * 2048)
   await refused(t, path, /is damaged: restore a backup/)
+})
+
+t.test('a link to a file that lies elsewhere', async t => {
+  const path = await made(t)
+  const link = join(t.testdir({ elsewhere: t.fixture('symlink', path), 'ledger.db': readFileSync(path) }), 'elsewhere')
+  await script(t, await opened(t, link), 'balance acme -> posted=0 pending=600')
+  await refused(t, path, /is open in another process/)
 })
 
 t.test('a path that can be no file', async t => {
