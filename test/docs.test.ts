@@ -54,6 +54,15 @@ t.test('files that the documents name exist', async t => {
   }
 })
 
+t.test('the manual of the tests has every folder and every piece of support', async t => {
+  const manual = text('test/README.md')
+  for (const file of readdirSync(`${ROOT}test/support`)) t.match(manual, `(support/${file})`)
+  for (const entry of readdirSync(`${ROOT}test`, { withFileTypes: true })) {
+    const rooms = manual.includes('`config/`, `http/`, `ledger/`, …') && existsSync(`${ROOT}src/${entry.name}`)
+    if (entry.isDirectory() && !rooms) t.match(manual, `| \`${entry.name}/\` |`)
+  }
+})
+
 t.test('scripts, verbs and files of shell blocks exist', async t => {
   const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> }
   const verbs = names(new URL('../src/commands/', import.meta.url))
