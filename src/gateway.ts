@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from './clock.js'
 import type { Config } from './config/config.js'
-import { type Loaded, loadConfig } from './config/load.js'
+import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
@@ -11,6 +11,7 @@ import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Offload } from './offload.js'
+import { readConfig } from './read-config.js'
 import type { Services } from './runtime.js'
 import { Serving } from './serving.js'
 import { type SetUpFacts, setUp } from './set-up.js'
@@ -18,7 +19,6 @@ import { collect } from './telemetry/gauges.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
 import { Drains } from './upstream/drains.js'
-import { kindsOf, loadProviders } from './upstream/kinds.js'
 import { VERSION } from './version.js'
 
 export interface GatewayOptions {
@@ -59,7 +59,6 @@ export class Gateway {
   /** Starts one. Throws a ConfigError, or an Error of the ledger or a listener, and leaves nothing running. */
   static async start(options: GatewayOptions): Promise<Gateway> {
     const clock = options.clock ?? systemClock
-    const providers = await loadProviders()
     // Before the file is read: a change while the gateway starts must not be missed.
     let gateway: Gateway | undefined
     let changed = false
@@ -69,7 +68,7 @@ export class Gateway {
     })
     const undo: (() => unknown)[] = [() => watch.close()]
     try {
-      const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
+      const { loaded, providers } = await readConfig(options.file, options.env)
       const { config } = loaded
       const log = options.log(config)
       let metrics: Metrics | undefined
@@ -82,8 +81,8 @@ export class Gateway {
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
       const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), fault }
-      const facts: SetUpFacts = { providers, ledger, log, services }
-      const runtime = await setUp(config, facts)
+      const facts: SetUpFacts = { ledger, log, services }
+      const runtime = await setUp(config, providers, facts)
       undo.unshift(() => runtime.upstreams.close())
       metrics = createMetrics({
         version: VERSION,
@@ -164,12 +163,12 @@ export class Gateway {
   }
 
   async #reload(): Promise<boolean> {
-    const { options, providers, serving, metrics, log, listener, watch } = this.#parts
+    const { options, serving, metrics, log, listener, watch } = this.#parts
     if (serving.draining) return false
     const before = serving.runtime
     try {
-      const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
-      const runtime = await setUp(loaded.config, this.#parts, before)
+      const { loaded, providers } = await readConfig(options.file, options.env)
+      const runtime = await setUp(loaded.config, providers, this.#parts, before)
       this.#files = loaded.files
       watch.follow(loaded.files)
       for (const warning of loaded.warnings) log.warn(warning)
