@@ -20,6 +20,8 @@ SIGHUP, or a change of the file, reads the config again.
 
 /** Characters of log lines that may wait for a slow reader. */
 const LOG_PENDING_MAX = 8 * 1024 * 1024
+/** Between two writes of the log. Milliseconds. */
+const LOG_REST_MS = 5
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { values } = parseArgs({ args, options: { config: { type: 'string', short: 'c', default: 'gateway.yaml' } } })
@@ -79,7 +81,11 @@ function makeLog(config: Config): Log {
   const format = config.log.format === 'auto' ? (terminal ? 'pretty' : 'json') : config.log.format
   const color = terminal && process.env.NO_COLOR === undefined
   const now = Date.now
-  const output = createOutput(toDescriptor(1), { pendingMax: LOG_PENDING_MAX, dropped: droppedLine(format, color, now) })
+  const output = createOutput(toDescriptor(1), {
+    pendingMax: LOG_PENDING_MAX,
+    rest: terminal ? 0 : LOG_REST_MS,
+    dropped: droppedLine(format, color, now),
+  })
   return createLog({ format, level: config.log.level, color, output, now })
 }
 
