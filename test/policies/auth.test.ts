@@ -16,7 +16,7 @@ const KEYS = [
 function asks(authorization: string | undefined): string | [string, number, string] {
   try {
     const key = auth({} as never, host(KEYS)).identify?.(asked({ headers: authorization === undefined ? {} : { authorization } }))
-    return (key as Key).name?.name as string
+    return (key as Key).name
   } catch (error) {
     const { code, status, message } = error as { code: string; status: number; message: string }
     return [code, status, message]
