@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from './clock.js'
+import { type Clock, steady, systemClock } from './clock.js'
 import type { Config } from './config/config.js'
 import { type Loaded, loadConfig } from './config/load.js'
 import { ConfigError } from './config/problems.js'
@@ -57,7 +57,7 @@ export class Gateway {
 
   /** Starts one. Throws a ConfigError, or an Error of the ledger or a listener, and leaves nothing running. */
   static async start(options: GatewayOptions): Promise<Gateway> {
-    const clock = options.clock ?? systemClock
+    const clock = steady(options.clock ?? systemClock)
     const providers = await loadProviders()
     const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
     const { config } = loaded
