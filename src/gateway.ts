@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from './clock.js'
+import { type Clock, steady, systemClock } from './clock.js'
 import type { Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
@@ -58,7 +58,7 @@ export class Gateway {
 
   /** Starts one. Throws a ConfigError, or an Error of the ledger or a listener, and leaves nothing running. */
   static async start(options: GatewayOptions): Promise<Gateway> {
-    const clock = options.clock ?? systemClock
+    const clock = steady(options.clock ?? systemClock)
     // Before the file is read: a change while the gateway starts must not be missed.
     let gateway: Gateway | undefined
     let changed = false
