@@ -78,6 +78,8 @@ export interface Arrival {
   readonly clientRequestId: string | null
   readonly traceId: string
   readonly traceparent: string
+  /** The client's own, where its trace goes on. */
+  readonly tracestate: string | undefined
 }
 
 /** One try at a target, as the usage record tells it. */
@@ -102,6 +104,7 @@ export class Exchange implements Ended {
   readonly clientRequestId: string | null
   readonly traceId: string
   readonly traceparent: string
+  readonly tracestate: string | undefined
   readonly request: IncomingMessage
   readonly response: ServerResponse
   key: Key = ANONYMOUS
@@ -134,6 +137,7 @@ export class Exchange implements Ended {
     this.clientRequestId = arrival.clientRequestId
     this.traceId = arrival.traceId
     this.traceparent = arrival.traceparent
+    this.tracestate = arrival.tracestate
     this.request = request
     this.response = response
     response.once('close', () => {

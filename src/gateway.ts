@@ -38,6 +38,7 @@ interface Parts extends SetUpFacts {
   readonly listener: Listener
   readonly ops: Ops | null
   readonly recovered: readonly OpenHold[]
+  readonly watch: Watch
 }
 
 /** A gateway that serves: a config, wired into running parts. */
@@ -50,7 +51,7 @@ export class Gateway {
   /** Holds that the last run left open, ended by this start. */
   readonly recovered: readonly OpenHold[]
   readonly #parts: Parts
-  readonly #watch: Watch
+  #files: readonly string[]
   #configProblem: string | null = null
   #reloading: Promise<unknown> = Promise.resolve()
   #stopped: Promise<void> | null = null
@@ -59,16 +60,24 @@ export class Gateway {
   static async start(options: GatewayOptions): Promise<Gateway> {
     const clock = options.clock ?? systemClock
     const providers = await loadProviders()
-    const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
-    const { config } = loaded
-    const log = options.log(config)
-    let metrics: Metrics | undefined
-    const ledger = await openLedger({
-      ...config.ledger,
-      observe: { commit: (seconds, operations) => metrics?.ledgerCommit(seconds, operations) },
+    // Before the file is read: a change while the gateway starts must not be missed.
+    let gateway: Gateway | undefined
+    let changed = false
+    const watch = watchConfig(options.file, [], () => {
+      changed = true
+      void gateway?.reload()
     })
-    const undo: (() => Promise<unknown>)[] = [() => ledger.close()]
+    const undo: (() => unknown)[] = [() => watch.close()]
     try {
+      const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
+      const { config } = loaded
+      const log = options.log(config)
+      let metrics: Metrics | undefined
+      const ledger = await openLedger({
+        ...config.ledger,
+        observe: { commit: (seconds, operations) => metrics?.ledgerCommit(seconds, operations) },
+      })
+      undo.unshift(() => ledger.close())
       const recovered = await ledger.recover(clock.now())
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
@@ -94,11 +103,12 @@ export class Gateway {
         newId: () => newId(clock.now()),
       })
       undo.unshift(() => listener.close())
-      let gateway: Gateway | undefined
       const checks = (): readonly Check[] => gateway?.checks() ?? []
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
-      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, recovered })
+      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, recovered, watch })
+      watch.follow(loaded.files)
+      if (changed) void gateway.reload()
       return gateway
     } catch (error) {
       for (const step of undo) await step()
@@ -123,7 +133,7 @@ export class Gateway {
         ...(hold.record.key === null ? {} : { key: hold.record.key }),
       })
     }
-    this.#watch = watchConfig(loaded.config.file, loaded.files, () => void this.reload())
+    this.#files = loaded.files
   }
 
   /** The one that new requests run under. */
@@ -154,13 +164,14 @@ export class Gateway {
   }
 
   async #reload(): Promise<boolean> {
-    const { options, providers, serving, metrics, log, listener } = this.#parts
+    const { options, providers, serving, metrics, log, listener, watch } = this.#parts
     if (serving.draining) return false
     const before = serving.runtime
     try {
       const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
       const runtime = await setUp(loaded.config, this.#parts, before)
-      this.#watch.follow(loaded.files)
+      this.#files = loaded.files
+      watch.follow(loaded.files)
       for (const warning of loaded.warnings) log.warn(warning)
       for (const section of needRestart(before.config, loaded.config))
         log.warn(`a change of ${section} takes a restart; the old value stays`)
@@ -177,7 +188,8 @@ export class Gateway {
       log.info('the config was reloaded', { file: loaded.config.file })
       return true
     } catch (error) {
-      if (error instanceof ConfigError) this.#watch.follow(error.files)
+      // A change of a file that the bad config names may mend it.
+      if (error instanceof ConfigError) watch.follow([...new Set([...this.#files, ...error.files])])
       this.#configProblem = (error as Error).message
       metrics.configReload(false)
       for (const line of this.#configProblem.split('\n')) log.error(`the config was not reloaded: ${line}`)
@@ -192,8 +204,8 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, ledger, log } = this.#parts
-    this.#watch.close()
+    const { serving, listener, ops, ledger, log, watch } = this.#parts
+    watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()

@@ -12,7 +12,7 @@ import { identify, type Ran, run } from './lifecycle.js'
 import type { Runtime, Services } from './runtime.js'
 import type { Log } from './telemetry/log.js'
 import type { Metrics } from './telemetry/metrics.js'
-import { report } from './telemetry/report.js'
+import { report, reportTurnedAway } from './telemetry/report.js'
 import { traces } from './telemetry/trace.js'
 
 export interface ServingFacts {
@@ -95,10 +95,10 @@ export class Serving {
       if (this.#draining) throw new GatewayError('draining', 'The gateway is stopping. Try again; another one may answer.')
       route = this.#router.route(request.method ?? '', path)
     } catch (error) {
-      this.#turnAway(response, services.newId(at), asGatewayError(error), tenure.runtime)
+      this.#turnAway(response, at, asGatewayError(error), tenure.runtime)
       return
     }
-    const trace = this.#trace(request.headers.traceparent as string | undefined)
+    const trace = this.#trace(single(request.headers.traceparent))
     const exchange = new Exchange(
       {
         id: services.newId(at),
@@ -109,6 +109,7 @@ export class Serving {
         clientRequestId: clientRequestId(request.headers),
         traceId: trace.traceId,
         traceparent: trace.outgoing,
+        tracestate: trace.continued ? single(request.headers.tracestate) : undefined,
       },
       request,
       response,
@@ -157,9 +158,15 @@ export class Serving {
   }
 
   /** A request that has no place here: answered before anybody is asked who it is. */
-  #turnAway(response: ServerResponse, id: string, error: GatewayError, { config }: Runtime): void {
+  #turnAway(response: ServerResponse, at: number, error: GatewayError, { config }: Runtime): void {
+    const { services, log, metrics } = this.#facts
+    const id = services.newId(at)
     response.req.on('error', () => {})
-    this.#facts.metrics.refused(error.code, null)
+    reportTurnedAway(id, at, error, log, metrics)
     sendJson(response, error.status, id, errorFields(error), errorBody(error, id), config.timeout.write)
   }
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }

@@ -115,7 +115,7 @@ function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean)
   if (cap !== null) {
     delete forwarded.max_tokens
     delete forwarded.max_completion_tokens
-    forwarded[endpoint.surface === 'chat' ? model.provider.cap : 'max_tokens'] = cap
+    forwarded[endpoint.surface === 'chat' ? (model.cap ?? model.provider.cap) : 'max_tokens'] = cap
   }
   delete forwarded.stream
   if (stream) {

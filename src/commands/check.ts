@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util'
+import type { Config, KindInfo } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { effective } from '../config/print.js'
 import { ConfigError } from '../config/problems.js'
+import type { Io } from './command.js'
 
 export const summary = 'check gateway.yaml, and print the config as it counts'
 
@@ -17,14 +19,8 @@ Exits 0 when the config can be used, 2 when it can not; every problem is a line
 on stderr: FILE:LINE:COL: path: what is wrong.
 `
 
-interface Io {
-  readonly stdout: (text: string) => void
-  readonly stderr: (text: string) => void
-  readonly env: NodeJS.ProcessEnv
-  readonly cwd: string
-}
-
-export async function run(args: string[], io: Io): Promise<number> {
+/** `kinds`: what kinds of provider there are; those that are built in by default. */
+export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyMap<string, KindInfo>> = builtIn): Promise<number> {
   let file: string
   try {
     const { values } = parseArgs({
@@ -42,16 +38,31 @@ export async function run(args: string[], io: Io): Promise<number> {
     io.stderr(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`)
     return 2
   }
-  const { loadKinds } = await import('../upstream/kinds.js')
-  const kinds = await loadKinds()
   try {
-    const { config, warnings, templates } = loadConfig(file, { env: io.env, kinds, cwd: io.cwd })
+    const { config, warnings, template } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
+    await checkPolicies(config)
     for (const warning of warnings) io.stderr(`${warning}\n`)
-    io.stdout(effective(config, templates))
+    io.stdout(effective(config, template))
     return 0
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     io.stderr(`${error.message}\n`)
     return 2
   }
+}
+
+/** Policies are loaded as for a start, and closed again: a name or an option that is wrong shows here. */
+async function checkPolicies(config: Config): Promise<void> {
+  const { buildChain } = await import('../build-chain.js')
+  const { windows } = await import('../ledger/windows.js')
+  const quiet = (): void => {}
+  const ledger = { read: async () => [] }
+  const chain = await buildChain({ config, windows: windows(config.timezone, config.month), ledger, log: quiet, fault: quiet })
+  await chain.close()
+}
+
+async function builtIn(): Promise<ReadonlyMap<string, KindInfo>> {
+  // Only now: `--help` needs none of them.
+  const { loadKinds } = await import('../upstream/kinds.js')
+  return loadKinds()
 }

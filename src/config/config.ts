@@ -100,7 +100,7 @@ export interface ProviderSettings {
 export interface KindInfo {
   /** Used where a provider has no `base_url`; empty for a kind that needs no server; absent: `base_url` is required. */
   readonly baseUrl?: string
-  readonly defaults?: Partial<Pick<ProviderSettings, 'usage_stream' | 'cap' | 'usage'>>
+  readonly defaults?: Partial<Pick<ProviderSettings, 'usage_stream' | 'cap' | 'usage' | 'rerank'>>
   /** JSON Schemas of the kind's own settings: `options` of a provider, and of a model. Absent: it has none. */
   readonly options?: JsonObject
   readonly modelOptions?: JsonObject

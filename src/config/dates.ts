@@ -8,7 +8,7 @@ export function parseMoment(text: string, timezone: string): number | null {
   const utc = Date.UTC(Number(year), Number(month) - 1, Number(day))
   // Date.UTC takes the 31st of February for the 3rd of March.
   if (Number.isNaN(utc) || new Date(utc).toISOString().slice(0, 10) !== `${year}-${month}-${day}`) return null
-  if (rest === '') return startOfDay(utc, timezone)
+  if (rest === '') return timezone === 'UTC' ? utc : startOfDay(utc, timezone)
   const moment = Date.parse(text.replace(' ', 'T').toUpperCase())
   return Number.isNaN(moment) ? null : moment
 }

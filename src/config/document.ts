@@ -1,5 +1,5 @@
 import { type Alias, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument, Scalar, type YAMLMap } from 'yaml'
-import type { Path, PlacedProblem, Problem } from './problems.js'
+import type { Path, Place, PlacedProblem, Problem } from './problems.js'
 
 /**
  * Text that came out of `${…}`: what type it is decides whoever knows what is expected. `text` is `null` where the variable could not be
@@ -23,12 +23,12 @@ export interface Document {
   readonly errors: readonly PlacedProblem[]
   /** Repeated and forbidden names, anchors and variables that do not exist. */
   readonly problems: readonly Problem[]
-  /** Line and column, from 1. A path that does not exist stands where the nearest above it does. */
-  locate(path: Path, part?: 'name'): { readonly line: number; readonly col: number }
+  /** A path that does not exist stands where the nearest above it does. */
+  locate(path: Path, part?: 'name'): Place
   /** The scalar at a path exactly as it is written, variables filled: `2.50`, not 2.5. Undefined where there is no scalar. */
   text(path: Path): string | undefined
-  /** The scalars that hold variables, as they are written, by path. */
-  readonly templates: readonly { readonly path: Path; readonly text: string }[]
+  /** The scalar at a path as it is written, `${…}` and all, wherever an alias took it from. Undefined where it holds no variable. */
+  template(path: Path): string | undefined
 }
 
 /** Reads YAML 1.2 (core schema) with merge keys (`<<`). `fill` is called for each scalar that contains `${`. */
@@ -45,29 +45,27 @@ export function readDocument(text: string, fill: Fill): Document {
     uniqueKeys: false,
   })
   const at = (offset: number) => lines.linePos(offset)
-  const all = [...parsed.errors, ...parsed.warnings].map(error => ({
-    ...at(error.pos[0]),
-    path: '',
-    message: sentence(error.message, lineAt(text, error.pos[0])),
-  }))
-  // The first of a line tells; those behind it only follow from it.
-  const errors = all.filter((error, index) => all.findIndex(({ line }) => line === error.line) === index)
-  const reader = new Reader(fill)
+  const errors = [...parsed.errors, ...parsed.warnings]
+    .map(error => ({ ...at(error.pos[0]), path: '', message: sentence(error.message, lineAt(text, error.pos[0])) }))
+    // The first tells; what the parser did not expect behind it, in its line or in all that follow, only comes of it.
+    .filter(({ line, message }, index, all) => index === 0 || (line !== all[index - 1]?.line && !message.includes('in YAML stream')))
+  const reader = new Reader(fill, at)
   const root = parsed.contents as Node | null
   const value = errors.length > 0 ? undefined : reader.read(root, [])
   return {
     value,
     errors,
     problems: reader.problems,
-    templates: reader.templates,
     locate: (path, part) => at(reader.offset(root, path, part)),
     text: path => reader.text(root, path),
+    template: path => reader.template(root, path),
   }
 }
 
 function sentence(message: string, line: string): string {
   const plain = message.includes('flow-error-end') ? 'a { or [ is not closed' : `${message.charAt(0).toLowerCase()}${message.slice(1)}`
-  const hint = /[{[].*[:,[]\s*\$\{/.test(line) ? ` (inside { } and [ ], put \${…} in quotes)` : ''
+  const unquoted = line.replace(/"[^"]*"|'[^']*'/g, '')
+  const hint = /[{[].*\$\{/.test(unquoted) ? ` (inside { } and [ ], put \${…} in quotes)` : ''
   return `YAML: ${plain}${hint}`
 }
 
@@ -78,14 +76,16 @@ function lineAt(text: string, offset: number): string {
 
 class Reader {
   readonly problems: Problem[] = []
-  readonly templates: { path: Path; text: string }[] = []
   readonly #anchors = new Map<string, Node>()
   readonly #targets = new Map<Alias, Node>()
   readonly #values = new Map<Node, unknown>()
   readonly #filled = new Map<Scalar, string>()
   readonly #entries = new Map<YAMLMap, Map<string, Pair>>()
 
-  constructor(readonly fill: Fill) {}
+  constructor(
+    readonly fill: Fill,
+    readonly at: (offset: number) => Place,
+  ) {}
 
   read(node: Node | null, path: Path): unknown {
     if (node === null) return null
@@ -117,7 +117,6 @@ class Reader {
     const { value } = node
     if (typeof value !== 'string' || !value.includes('${')) return value
     const filled = this.fill(value)
-    this.templates.push({ path, text: value })
     if ('problem' in filled) {
       this.problems.push({ path, message: filled.problem })
       return new Filled(null)
@@ -136,13 +135,17 @@ class Reader {
       else if (name === '__proto__') this.problems.push({ path: below, message: 'this name is not allowed', part: 'name' })
       else if (isMerge(pair)) merged.push(...this.#merge(pair, below))
       else if (Object.hasOwn(value, name))
-        this.problems.push({ path: below, message: 'stands here twice: which one counts?', part: 'name' })
+        this.problems.push({ path: below, message: 'stands here twice: which one counts?', place: this.#start(pair) })
       else value[name] = this.read(pair.value as Node | null, below)
     }
     // What stands in the map itself wins over what is merged, and an earlier map of `<<` over a later one.
     for (const other of merged)
       for (const [name, inherited] of Object.entries(other)) if (!Object.hasOwn(value, name)) value[name] = inherited
     return value
+  }
+
+  #start(pair: Pair): Place {
+    return this.at((pair.key as Node).range?.[0] ?? 0)
   }
 
   #merge(pair: Pair, path: Path): Record<string, unknown>[] {
@@ -179,6 +182,17 @@ class Reader {
   }
 
   text(root: Node | null, path: Path): string | undefined {
+    const node = this.#scalarAt(root, path)
+    if (node === undefined) return undefined
+    return this.#filled.get(node) ?? (typeof node.value === 'string' ? node.value : node.source)
+  }
+
+  template(root: Node | null, path: Path): string | undefined {
+    const node = this.#scalarAt(root, path)
+    return node !== undefined && this.#filled.has(node) ? String(node.value) : undefined
+  }
+
+  #scalarAt(root: Node | null, path: Path): Scalar | undefined {
     let node: Node | null | undefined = this.#resolved(root)
     for (const step of path) {
       if (isMap(node)) node = this.#pair(node, String(step))?.value as Node | null | undefined
@@ -186,8 +200,7 @@ class Reader {
       else return undefined
       node = this.#resolved(node ?? null)
     }
-    if (!isScalar(node)) return undefined
-    return this.#filled.get(node) ?? (typeof node.value === 'string' ? node.value : node.source)
+    return isScalar(node) ? node : undefined
   }
 
   #resolved(node: Node | null): Node | null {

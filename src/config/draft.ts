@@ -27,6 +27,7 @@ export interface ProviderDraft {
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly on_disconnect: 'abort' | 'drain'
   readonly usage?: 'normal' | 'strict'
+  readonly rerank?: 'pairs' | 'query_once' | 'units'
 }
 
 export interface ModelDraft {
@@ -39,6 +40,7 @@ export interface ModelDraft {
   readonly surfaces: readonly string[] | null
   readonly fallback: readonly string[] | null
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
+  readonly tokenizer: string | null
   readonly created: string
 }
 

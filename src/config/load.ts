@@ -30,8 +30,8 @@ export interface Loaded {
   readonly warnings: readonly string[]
   /** Absolute paths of the files besides gateway.yaml that it was made of: secrets, certificates. */
   readonly files: readonly string[]
-  /** Values that hold variables as they are written, by path (`showPath`): what may be shown in place of a secret. */
-  readonly templates: ReadonlyMap<string, string>
+  /** A value that holds variables, as it is written: what may be shown in its place. Undefined where it holds none. */
+  template(path: Path): string | undefined
   /** Where a path stands, for messages: `gateway.yaml:12:5`. The nearest above it, where it does not exist. */
   at(path: Path): string
 }
@@ -61,7 +61,7 @@ export function loadConfig(file: string, options: LoadOptions): Loaded {
     config,
     warnings: [...filled.warnings, ...findings.warnings],
     files: files(),
-    templates: new Map(document.templates.map(({ path, text }) => [showPath(path), text])),
+    template: document.template,
     at,
   }
 }
@@ -138,7 +138,9 @@ function open(file: string, shown: string, readFile: ReadFile, parse: (text: str
 }
 
 function placed(document: Document, problems: readonly Problem[]): PlacedProblem[] {
-  return inOrder(problems.map(({ path, message, part }) => ({ ...document.locate(path, part), path: showPath(path), message })))
+  return inOrder(
+    problems.map(({ path, message, part, place }) => ({ ...(place ?? document.locate(path, part)), path: showPath(path), message })),
+  )
 }
 
 function inOrder(problems: readonly PlacedProblem[]): PlacedProblem[] {

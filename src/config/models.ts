@@ -2,6 +2,7 @@ import type { Model, Price, ProviderSettings } from './config.js'
 import { parseMoment } from './dates.js'
 import type { ModelDraft, MoneyDraft, PriceDraft, Section } from './draft.js'
 import type { Findings } from './findings.js'
+import { type KnownModel, knownModels } from './known-models.js'
 import { parseDecimal, toRial } from './prices.js'
 import type { Path } from './problems.js'
 import type { ModelNames } from './references.js'
@@ -20,13 +21,16 @@ export function readModels(
   names: ModelNames,
 ): Map<string, Model> {
   const models = new Map<string, Model>()
-  for (const [id, draft] of Object.entries(drafts)) {
+  const known = knownModels()
+  for (const [id, written] of Object.entries(drafts)) {
     const path = ['models', id]
     const [prefix] = id.split('/', 1) as [string]
     if (!names.providers.has(prefix)) {
       findings.wrongName(path, `there is no provider ${JSON.stringify(prefix)}${didYouMean(prefix, names.providers)}`)
     }
     const provider = providers.get(prefix)
+    const upstream = written.upstream ?? id.slice(prefix.length + 1)
+    const draft = provider === undefined ? written : completed(findings, written, known(provider.kind, upstream), path)
     const price = draft.price === undefined || draft.price === 'free' ? null : readPrice(findings, draft.price, [...path, 'price'])
     checkCaps(findings, draft, path)
     const fallback = readFallback(findings, draft, id, names)
@@ -35,11 +39,12 @@ export function readModels(
     models.set(id, {
       id,
       provider,
-      upstream: draft.upstream ?? id.slice(prefix.length + 1),
+      upstream,
       price,
       max_output_tokens: draft.max_output_tokens,
       default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
       context: draft.context,
+      tokenizer: draft.tokenizer,
       parameters: draft.parameters,
       surfaces: draft.surfaces,
       fallback,
@@ -50,6 +55,12 @@ export function readModels(
   }
   checkFallbacks(findings, models)
   return models
+}
+
+/** What the file does not say of a model is what is known of it; what it says counts, `null` too. */
+function completed(findings: Findings, draft: ModelDraft, known: KnownModel, path: Path): ModelDraft {
+  const unsaid = Object.entries(known).filter(([name]) => findings.source.raw([...path, name]) === undefined)
+  return unsaid.length === 0 ? draft : { ...draft, ...Object.fromEntries(unsaid) }
 }
 
 /** The kind's own settings at a path, held against the schema that the kind has for them. */

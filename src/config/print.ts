@@ -1,20 +1,20 @@
 import { stringify } from 'yaml'
 import type { Address, Config, Key, Model, ProviderSettings } from './config.js'
 import { formatDuration, formatSize } from './durations.js'
-import { type Path, showPath } from './problems.js'
+import type { Path } from './problems.js'
 
 const HIDDEN = '(hidden)'
 
 /**
  * The config as it counts, as YAML in the form of gateway.yaml: defaults filled in, aliases and fallbacks resolved, prices in Rial. Secrets
  * never show: a provider's key is hidden, of a client's secret the first 8 digits of its SHA-256 are left; inside `options` and `with`,
- * what came from a variable shows as the variable (`templates`, as loaded), and what is named like a secret is hidden.
+ * what came from a variable shows as the variable (`template`, as loaded), and what is named like a secret is hidden.
  */
-export function effective(config: Config, templates: ReadonlyMap<string, string> = new Map()): string {
+export function effective(config: Config, template: Template = () => undefined): string {
   const { tls, listen, ops, limits, timeout, drain_timeout } = config
   const section = <T>(map: ReadonlyMap<string, T>, show: (value: T) => unknown) =>
     new Map([...map].map(([name, value]) => [name, show(value)]))
-  const own = (value: unknown, path: Path) => shielded(value, path, templates)
+  const own = (value: unknown, path: Path) => shielded(value, path, template)
   return stringify(
     {
       listen: address(listen),
@@ -40,6 +40,9 @@ export function effective(config: Config, templates: ReadonlyMap<string, string>
     { lineWidth: 0, aliasDuplicateObjects: false },
   )
 }
+
+/** A value as it is written, where it holds variables. */
+export type Template = (path: Path) => string | undefined
 
 type Shield = (value: unknown, path: Path) => unknown
 
@@ -75,12 +78,12 @@ function durations(fields: object): unknown {
   return Object.fromEntries(Object.entries(fields).map(([name, duration]) => [name, formatDuration(duration as number)]))
 }
 
-function shielded(value: unknown, path: Path, templates: ReadonlyMap<string, string>): unknown {
-  const template = templates.get(showPath(path))
-  if (template !== undefined) return template
+function shielded(value: unknown, path: Path, template: Template): unknown {
+  const written = template(path)
+  if (written !== undefined) return written
   const last = path.at(-1)
   if (typeof value === 'string' && typeof last === 'string' && /secret|token|passw|credential|key/i.test(last)) return HIDDEN
-  if (Array.isArray(value)) return value.map((item, index) => shielded(item, [...path, index], templates))
+  if (Array.isArray(value)) return value.map((item, index) => shielded(item, [...path, index], template))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, below]) => [name, shielded(below, [...path, name], templates)]))
+  return Object.fromEntries(Object.entries(value).map(([name, below]) => [name, shielded(below, [...path, name], template)]))
 }

@@ -6,12 +6,18 @@ export interface Problem {
   readonly path: Path
   readonly message: string
   readonly part?: 'name'
+  /** Where it stands, where the path can not tell: the second of two that are the same. */
+  readonly place?: Place
 }
 
-/** A problem and where it stands; line and column begin at 1. `path` is text: `models.openai/gpt-4o.price`. */
-export interface PlacedProblem {
+/** Line and column, from 1. */
+export interface Place {
   readonly line: number
   readonly col: number
+}
+
+/** A problem and where it stands. `path` is text: `models.openai/gpt-4o.price`. */
+export interface PlacedProblem extends Place {
   readonly path: string
   readonly message: string
 }

@@ -21,6 +21,7 @@ export function readProviders(findings: Findings, drafts: Section<ProviderDraft>
     const given = findings.source.raw([...path, 'base_url']) !== undefined
     if (!given && kind.baseUrl === undefined)
       findings.wrong(path, `"base_url" is missing: the kind ${JSON.stringify(draft.kind)} has no address of its own`)
+    const rerank = draft.rerank ?? kind.defaults?.rerank
     const timer = (field: keyof ProviderDraft['timeout']) => readTimer(findings, draft.timeout[field], [...path, 'timeout', field])
     providers.set(name, {
       name,
@@ -34,6 +35,7 @@ export function readProviders(findings: Findings, drafts: Section<ProviderDraft>
       cap: draft.cap ?? kind.defaults?.cap ?? 'max_tokens',
       on_disconnect: draft.on_disconnect,
       usage: draft.usage ?? kind.defaults?.usage ?? 'normal',
+      ...(rerank === undefined ? {} : { rerank }),
       options: readOptions(findings, [...path, 'options'], draft.kind, kind.options),
     })
   }

@@ -307,14 +307,15 @@ const NAMES: Readonly<Record<string, string>> = {
   object: 'a map',
   array: 'a list',
   null: 'null',
+  infinite: 'infinity',
 }
 
 function typeOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
   if (typeof value !== 'number') return typeof value
-  // Infinity and NaN are numbers of YAML, not of JSON.
-  return Number.isInteger(value) ? 'integer' : Number.isFinite(value) ? 'number' : 'not a number'
+  // .inf and .nan are numbers of YAML, not of JSON.
+  return Number.isInteger(value) ? 'integer' : Number.isFinite(value) ? 'number' : 'infinite'
 }
 
 function titleOf(schema: JsonObject, types: ReadonlySet<string>): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type FSWatcher, readFileSync, realpathSync, watch } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 
 export interface WatchOptions {
   /** Quiet time after the last sign of a change, in milliseconds: editors and copies write in several steps. Default 100. */
@@ -10,7 +10,7 @@ export interface WatchOptions {
 }
 
 export interface Watch {
-  /** Follows these files besides the main one from now on, in place of those before. What they hold now counts as known. */
+  /** Follows these files besides the main one from now on, in place of those before. What a new one holds now counts as known. */
   follow(extraFiles: readonly string[]): void
   /** No call of `onChange` after this. */
   close(): void
@@ -19,7 +19,8 @@ export interface Watch {
 /**
  * Calls `onChange` when what a file holds has changed, or one of `extraFiles`: written in place, replaced by a rename, or swapped behind a
  * symlink (`..data` of a Kubernetes volume). A file that is written with what it held before is no change; neither is one that is gone: it
- * counts when it is back. Does not keep the process alive.
+ * counts when it is back. Does not keep the process alive. Begin to watch before you load, and follow what the loading named: nothing is
+ * missed in between, nor a file that was missing when a load failed.
  */
 export function watchConfig(file: string, extraFiles: readonly string[], onChange: () => void, options: WatchOptions = {}): Watch {
   const { quiet = 100, poll = 5000 } = options
@@ -27,6 +28,8 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   let files = [file, ...extraFiles]
   let known = digests(files)
   let timer: NodeJS.Timeout | undefined
+  // Others that live in the same folders, such as a ledger under load, must not put off the comparison for ever.
+  let names = new Set<string>()
 
   const compare = () => {
     timer = undefined
@@ -45,7 +48,9 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   }
   // Folders, not files: a watch on a file stays with what was renamed away.
   const watchFolders = () => {
-    const folders = new Set(files.flatMap(foldersOf))
+    const places = files.flatMap(placesOf)
+    names = new Set(places.map(place => basename(place)))
+    const folders = new Set(places.map(place => dirname(place)))
     for (const [folder, watcher] of watchers) {
       if (folders.has(folder)) continue
       watcher.close()
@@ -55,7 +60,9 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   }
   const watchFolder = (folder: string) => {
     try {
-      const watcher = watch(folder, { persistent: false }, stirred)
+      const watcher = watch(folder, { persistent: false }, (_event, name) => {
+        if (name === null || name.startsWith('..') || names.has(name)) stirred()
+      })
       watchers.set(folder, watcher)
       watcher.on('error', () => {
         watcher.close()
@@ -70,11 +77,9 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   const interval = setInterval(compare, poll).unref()
   return {
     follow(extra) {
-      const before = known
       files = [file, ...extra]
-      known = digests(files)
-      // The main file is what was loaded last, not what it may have become since.
-      known.set(file, before.get(file) ?? null)
+      // What was followed before is known as it was last told of, not as it may have become since.
+      known = new Map([...digests(files), ...[...known].filter(([path]) => files.includes(path))])
       watchFolders()
     },
     close() {
@@ -86,12 +91,12 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   }
 }
 
-/** Where a file is named, and where it lies: they differ behind a symlink. */
-function foldersOf(file: string): string[] {
+/** As a file is named, and as it is called where it lies: they differ behind a symlink. */
+function placesOf(file: string): string[] {
   try {
-    return [dirname(file), dirname(realpathSync(file))]
+    return [file, realpathSync(file)]
   } catch {
-    return [dirname(file)]
+    return [file]
   }
 }
 

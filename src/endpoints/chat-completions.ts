@@ -1,7 +1,54 @@
-import { isObject, type Json, type JsonObject } from '../json.js'
-import { familyOf, textTokens } from '../metering/estimate.js'
+import {
+  absent,
+  checkBoolean,
+  checkInteger,
+  checkNumber,
+  checkObject,
+  checkStop,
+  checkString,
+  checkWhole,
+  invalid,
+  mustBe,
+} from '../checks.js'
+import { isObject, type JsonObject } from '../json.js'
+import { chatTokens } from '../metering/chat.js'
 import type { Endpoint } from './endpoint.js'
+import { checkMessages } from './messages.js'
 
+type Check = (body: JsonObject, name: string) => void
+
+/** Optional parameters of the format. A model takes those of its list, or all of these. */
+const PARAMETERS: Readonly<Record<string, Check>> = {
+  temperature: checkNumber,
+  top_p: checkNumber,
+  presence_penalty: checkNumber,
+  frequency_penalty: checkNumber,
+  stop: checkStop,
+  seed: checkWhole,
+  tools: listOf(checkTool, 'tools'),
+  tool_choice: checkStringOrObject,
+  parallel_tool_calls: checkBoolean,
+  functions: listOf(checkFunction, 'functions'),
+  function_call: checkStringOrObject,
+  response_format: checkFormat,
+  logit_bias: checkObject,
+  logprobs: checkBoolean,
+  top_logprobs: (body, name) => checkInteger(body, name, 0, 20),
+  reasoning_effort: checkString,
+  verbosity: checkString,
+  modalities: listOf(checkText, 'strings'),
+  audio: checkObject,
+  prediction: checkObject,
+  metadata: checkObject,
+  store: checkBoolean,
+  service_tier: checkString,
+  user: checkString,
+  safety_identifier: checkString,
+  prompt_cache_key: checkString,
+  web_search_options: checkObject,
+}
+
+/** POST /v1/chat/completions. */
 const chatCompletions: Endpoint = {
   surface: 'chat',
   paths: ['/v1/chat/completions'],
@@ -9,25 +56,121 @@ const chatCompletions: Endpoint = {
   idPrefix: 'chatcmpl-',
   unreported: 'counted',
   fields: new Set(['messages', 'max_tokens', 'max_completion_tokens', 'n', 'stream', 'stream_options']),
-  parameters: new Set(['temperature', 'top_p', 'tools', 'tool_choice', 'response_format', 'stop', 'seed']),
+  parameters: new Set(Object.keys(PARAMETERS)),
+
   streams: body => body.stream === true,
-  check() {},
+
+  check(body) {
+    checkMessages(body.messages)
+    checkInteger(body, 'max_tokens', 1)
+    checkInteger(body, 'max_completion_tokens', 1)
+    checkInteger(body, 'n', 1, 128)
+    checkBoolean(body, 'stream')
+    checkStreamOptions(body)
+    for (const [name, check] of Object.entries(PARAMETERS)) check(body, name)
+  },
+
   cap(body, model) {
-    const given = [body.max_tokens, body.max_completion_tokens].filter(v => typeof v === 'number') as number[]
-    const cap = given.length === 0 ? model.default_max_tokens : Math.min(...given)
-    return Math.min(cap, model.max_output_tokens ?? cap)
+    const asked = [body.max_tokens, body.max_completion_tokens].filter(cap => typeof cap === 'number')
+    const cap = asked.length > 0 ? Math.min(...asked) : model.default_max_tokens
+    return model.max_output_tokens === null ? cap : Math.min(cap, model.max_output_tokens)
   },
+
   estimate(body, model) {
-    return { input: textTokens(JSON.stringify(body.messages), familyOf(model)), output: Number(body.n ?? 1) * (this.cap(body, model) ?? 0) }
+    const choices = typeof body.n === 'number' ? body.n : 1
+    return { input: chatTokens(body, model), output: choices * (chatCompletions.cap(body, model) ?? 0) }
   },
+
   answers: answer => Array.isArray(answer.choices) && answer.choices.length > 0,
-  output(answer) {
-    let text = ''
-    for (const choice of (Array.isArray(answer.choices) ? answer.choices : []) as Json[]) {
-      const d = isObject(choice) ? (isObject(choice.delta) ? choice.delta : isObject(choice.message) ? choice.message : {}) : {}
-      if (typeof (d as JsonObject).content === 'string') text += (d as JsonObject).content
-    }
-    return text
-  },
+
+  output: answer => (Array.isArray(answer.choices) ? answer.choices.map(choiceText).join('') : ''),
 }
+
 export default chatCompletions
+
+/** All that a choice of an answer, or of a chunk, generated: reasoning, content, refusal, transcript, and calls with their names. */
+function choiceText(choice: unknown): string {
+  if (!isObject(choice)) return ''
+  const said = isObject(choice.delta) ? choice.delta : isObject(choice.message) ? choice.message : {}
+  const calls = Array.isArray(said.tool_calls) ? said.tool_calls : []
+  return [
+    // Servers that know both names send the same under both.
+    text(said.reasoning_content) || text(said.reasoning),
+    content(said.content),
+    text(said.refusal),
+    isObject(said.audio) ? text(said.audio.transcript) : '',
+    ...calls.map(call => (isObject(call) ? called(call.function) + called(call.custom) : '')),
+    called(said.function_call),
+  ].join('')
+}
+
+/** Mistral's content may be parts, reasoning among them. */
+function content(value: unknown): string {
+  if (!Array.isArray(value)) return text(value)
+  return value.map(part => (isObject(part) ? text(part.text) + content(part.thinking) : '')).join('')
+}
+
+function called(value: unknown): string {
+  return isObject(value) ? text(value.name) + text(value.arguments) + text(value.input) : ''
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function checkStreamOptions(body: JsonObject): void {
+  checkObject(body, 'stream_options')
+  if (!isObject(body.stream_options)) return
+  for (const name of ['include_usage', 'include_obfuscation']) {
+    const value = body.stream_options[name]
+    if (!absent(value) && typeof value !== 'boolean') throw mustBe(`stream_options.${name}`, 'true or false', value)
+  }
+}
+
+/** An array, each of whose items passes a check of its own. */
+function listOf(check: (item: unknown, path: string) => void, what: string): Check {
+  return (body, name) => {
+    const value = body[name]
+    if (absent(value)) return
+    if (!Array.isArray(value)) throw mustBe(name, `an array of ${what}`, value)
+    value.forEach((item, i) => {
+      check(item, `${name}[${i}]`)
+    })
+  }
+}
+
+function checkStringOrObject(body: JsonObject, name: string): void {
+  const value = body[name]
+  if (!absent(value) && typeof value !== 'string' && !isObject(value)) throw mustBe(name, 'a string or an object', value)
+}
+
+function checkText(value: unknown, path: string): void {
+  if (typeof value !== 'string') throw mustBe(path, 'a string', value)
+}
+
+function checkTool(tool: unknown, path: string): void {
+  if (!isObject(tool)) throw mustBe(path, 'an object', tool)
+  if (absent(tool.type)) throw invalid(`${path}.type`, `${path}.type is required.`)
+  checkText(tool.type, `${path}.type`)
+  if (tool.type === 'function') checkFunction(tool.function, `${path}.function`)
+}
+
+function checkFunction(declared: unknown, path: string): void {
+  if (declared === undefined) throw invalid(path, `${path} is required.`)
+  if (!isObject(declared)) throw mustBe(path, 'an object', declared)
+  if (absent(declared.name)) throw invalid(`${path}.name`, `${path}.name is required.`)
+  checkText(declared.name, `${path}.name`)
+  if (!absent(declared.description)) checkText(declared.description, `${path}.description`)
+  if (!absent(declared.parameters) && !isObject(declared.parameters)) throw mustBe(`${path}.parameters`, 'an object', declared.parameters)
+}
+
+function checkFormat(body: JsonObject, name: string): void {
+  checkObject(body, name)
+  const format = body[name]
+  if (!isObject(format)) return
+  if (absent(format.type)) throw invalid(`${name}.type`, `${name}.type is required.`)
+  checkText(format.type, `${name}.type`)
+  if (format.type !== 'json_schema') return
+  if (absent(format.json_schema)) throw invalid(`${name}.json_schema`, `${name}.json_schema is required.`)
+  if (!isObject(format.json_schema)) throw mustBe(`${name}.json_schema`, 'an object', format.json_schema)
+}

@@ -22,6 +22,8 @@ const ADMISSION = `
 /**
  * A usage record is a row of `holds` until its hold ends, and one of `records` from then on. What is pending is nowhere but in
  * `holds`, and is summed up when the file is opened: an admission writes one page, and nothing can come to disagree.
+ * Pages are small, because each commit writes and sums up whole ones: 2 kB instead of 4 made a hold and its settlement 8 µs faster, as long
+ * as no row needs a page of its own, which rows of a table without rowid would from 488 bytes on.
  * `claims` is `[[counter id, amount, ends], …]`, `posted` is `[[counter id, amount], …]`.
  */
 export const SCHEMA = `
@@ -43,7 +45,8 @@ CREATE TABLE holds (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE records (
-  id TEXT NOT NULL PRIMARY KEY,
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
   at INTEGER NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('settled', 'partial', 'voided', 'recovered')),
   posted TEXT NOT NULL CHECK (json_valid(posted)),${ADMISSION},
@@ -62,7 +65,7 @@ CREATE TABLE records (
   attempts TEXT NOT NULL,
   ttft_ms INTEGER,
   duration_ms INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE credits (
   id TEXT NOT NULL PRIMARY KEY,

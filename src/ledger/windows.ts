@@ -91,16 +91,17 @@ function span(place: Zone, at: number, step: Step): Span {
 
 /** The first moment at which the wall clock shows `wall` or later; `wall` is written as if it were UTC. */
 function firstShown(place: Zone, wall: number): number {
-  // No zone has ever been more than 16 hours from UTC (Manila, Juneau: 15 h 56 min and 15 h 02 min).
+  // No zone has ever been more than 16 hours from UTC (Manila, Juneau: 15 h 56 min and 15 h 02 min), nor changed its clocks twice in 4 hours.
   let from = wall - 16 * HOUR
-  const last = wall + 16 * HOUR
-  while (from < last) {
-    const offset = place.offset(from)
-    let to = from + HOUR
-    if (place.offset(to) !== offset) to = change(place, from, to)
+  let offset = place.offset(from)
+  while (from < wall + 16 * HOUR) {
+    let to = from + 4 * HOUR
+    const next = place.offset(to)
+    if (next !== offset) to = change(place, from, to)
     const shown = Math.max(from, wall - offset)
     if (shown < to) return shown
     from = to
+    offset = next
   }
   throw new RangeError(`the wall clock of ${place.name} never shows ${new Date(wall).toISOString()}`)
 }

@@ -2,6 +2,7 @@ import type { Endpoint } from '../endpoints/endpoint.js'
 import type { JsonObject } from '../json.js'
 import { textTokens } from './estimate.js'
 import { StreamUsage } from './meter.js'
+import type { Family } from './tokenizers.js'
 import { NO_USAGE, type Usage } from './usage.js'
 
 /** Characters of output that are kept before they are counted. */
@@ -10,13 +11,13 @@ const UNCOUNTED_MAX = 65_536
 /** What one answer has used, from the chunks that were received of it (or the one whole answer). */
 export class Tally {
   readonly #endpoint: Endpoint
-  readonly #family: string
+  readonly #family: Family
   readonly #reported: StreamUsage
   #uncounted = ''
   #counted = 0
 
   /** `family`: the tokenizer's, for counting where no usage is reported. `strict`: see `usageOf`. */
-  constructor(endpoint: Endpoint, family: string, strict: boolean) {
+  constructor(endpoint: Endpoint, family: Family, strict: boolean) {
     this.#endpoint = endpoint
     this.#family = family
     this.#reported = new StreamUsage({ strict })

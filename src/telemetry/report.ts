@@ -1,3 +1,4 @@
+import type { GatewayError } from '../errors.js'
 import type { Exchange } from '../exchange.js'
 import type { Ran } from '../lifecycle.js'
 import { type Log, levelOf } from './log.js'
@@ -38,6 +39,8 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
   if (state === 'refused' && error !== null) metrics.refused(error.code, key === null ? null : exchange.key.plan.name)
   for (const [i, { target, result }] of tried.entries()) {
     metrics.upstream(providerOf(target), result === 'answered' ? 'ok' : result === 'client_closed' ? 'aborted' : result)
+    if (result === 'answered') metrics.upstreamUp(providerOf(target), true)
+    else if (DOWN.has(result)) metrics.upstreamUp(providerOf(target), false)
     if (i > 0) metrics.upstreamRetry(providerOf(target))
   }
   log.access({
@@ -67,6 +70,42 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
     retries: Math.max(0, tried.length - 1),
     ended_by: billing?.endedBy ?? null,
     upstream_request_id: ran.billable?.upstreamRequestId ?? null,
+  })
+}
+
+/** Results after which a provider counts as down, until it answers again. */
+const DOWN: ReadonlySet<string> = new Set(['upstream_unavailable', 'upstream_error', 'upstream_timeout'])
+
+/** A request that was turned away before anybody was asked who it is. */
+export function reportTurnedAway(id: string, at: number, error: GatewayError, log: Log, metrics: Metrics): void {
+  metrics.refused(error.code, null)
+  log.access({
+    time: at,
+    level: levelOf(error.origin),
+    request_id: id,
+    client_request_id: null,
+    trace_id: null,
+    key: null,
+    plan: null,
+    surface: null,
+    model: null,
+    provider: null,
+    stream: false,
+    status: error.status,
+    code: error.code,
+    input_tokens: null,
+    output_tokens: null,
+    cached_tokens: null,
+    usage_source: null,
+    held_rial: null,
+    cost_rial: null,
+    ttft_ms: null,
+    duration_ms: 0,
+    upstream_ms: null,
+    gateway_ms: null,
+    retries: 0,
+    ended_by: null,
+    upstream_request_id: null,
   })
 }
 

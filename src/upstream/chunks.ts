@@ -4,12 +4,16 @@ type Mutable = { [name: string]: Json | undefined }
 
 interface CallState {
   readonly index: number
+  id: string | null
+  typed: boolean
   named: boolean
 }
 
 interface ChoiceState {
   started: boolean
   finished: boolean
+  /** How many calls of tools have begun. */
+  count: number
   /** By the provider's own index of the call, or its id where it gives none. */
   readonly calls: Map<string, CallState>
   last: CallState | undefined
@@ -21,16 +25,17 @@ interface ChoiceState {
  */
 export class ChunkRules {
   readonly #choices = new Map<number, ChoiceState>()
+  readonly #callId: string
   #finished = 0
+
+  /** `callId`: what ids are made of where a provider gives a tool call none. */
+  constructor(callId: string) {
+    this.#callId = callId
+  }
 
   /** Every choice that was begun has its finish, and there was one. */
   get whole(): boolean {
     return this.#finished > 0 && this.#finished === this.#choices.size
-  }
-
-  /** Did any choice begin? */
-  get begun(): boolean {
-    return this.#choices.size > 0
   }
 
   /** Puts `chunk` right in place; true when anything had to change. */
@@ -54,27 +59,37 @@ export class ChunkRules {
       choice.index = position
       changed = true
     }
-    let state = this.#choices.get(choice.index as number)
+    const index = choice.index as number
+    let state = this.#choices.get(index)
     if (state === undefined) {
-      state = { started: false, finished: false, calls: new Map(), last: undefined }
-      this.#choices.set(choice.index as number, state)
+      state = { started: false, finished: false, count: 0, calls: new Map(), last: undefined }
+      this.#choices.set(index, state)
     }
     if (!isObject(choice.delta)) {
       choice.delta = {}
       changed = true
     }
-    changed = role(choice.delta as Mutable, state) || changed
-    changed = toolCalls(choice.delta as Mutable, state) || changed
-    if (typeof choice.finish_reason === 'string') {
-      if (state.finished) {
-        choice.finish_reason = null
-        changed = true
-      } else {
-        state.finished = true
-        this.#finished++
+    const delta = choice.delta as Mutable
+    changed = role(delta, state) || changed
+    if (Array.isArray(delta.tool_calls)) {
+      for (const call of delta.tool_calls as Json[]) {
+        if (isObject(call)) changed = toolCall(call as Mutable, state, `call_${this.#callId}_${index}_`) || changed
       }
     }
-    return changed
+    return this.#finish(choice, state) || changed
+  }
+
+  #finish(choice: Mutable, state: ChoiceState): boolean {
+    const reason = choice.finish_reason
+    if (typeof reason !== 'string') return false
+    // Some servers write "" for «not yet».
+    if (state.finished || reason === '') {
+      choice.finish_reason = null
+      return true
+    }
+    state.finished = true
+    this.#finished++
+    return false
   }
 }
 
@@ -85,64 +100,79 @@ function role(delta: Mutable, state: ChoiceState): boolean {
     delta.role = 'assistant'
     return true
   }
-  if (delta.role === undefined) return false
-  delete delta.role
-  return true
+  return drop(delta, 'role')
 }
 
-function toolCalls(delta: Mutable, state: ChoiceState): boolean {
-  const calls = delta.tool_calls
-  if (!Array.isArray(calls)) return false
-  let changed = false
-  for (const call of calls as Json[]) {
-    if (isObject(call)) changed = toolCall(call as Mutable, state) || changed
-  }
-  return changed
-}
-
-function toolCall(call: Mutable, choice: ChoiceState): boolean {
+/** Clients add up what they are told, names too: a call's id, type and name are told once, and its arguments are text. */
+function toolCall(call: Mutable, choice: ChoiceState, idPrefix: string): boolean {
   const state = stateOf(call, choice)
+  const first = state.id === null
   let changed = false
   if (call.index !== state.index) {
     call.index = state.index
     changed = true
   }
-  const fn = isObject(call.function) ? (call.function as Mutable) : undefined
-  if (!state.named) {
-    state.named = true
+  if (first) {
+    if (!isText(call.id)) {
+      call.id = idPrefix + state.index
+      changed = true
+    }
+    state.id = call.id as string
+  } else {
+    changed = drop(call, 'id') || changed
+  }
+  if (state.typed) {
+    changed = drop(call, 'type') || changed
+  } else {
+    state.typed = true
     if (typeof call.type !== 'string') {
       call.type = 'function'
       changed = true
     }
-    if (fn !== undefined && isObject(fn.arguments)) {
-      fn.arguments = JSON.stringify(fn.arguments)
-      changed = true
-    }
-    return changed
   }
-  for (const field of ['id', 'type']) {
-    if (call[field] !== undefined) {
-      delete call[field]
-      changed = true
-    }
-  }
-  if (fn?.name !== undefined) {
-    delete fn.name
+  return isObject(call.function) ? called(call.function as Mutable, state, first) || changed : changed
+}
+
+function called(fn: Mutable, state: CallState, first: boolean): boolean {
+  let changed = false
+  if (state.named || !isText(fn.name)) changed = drop(fn, 'name')
+  else state.named = true
+  if (isObject(fn.arguments)) {
+    fn.arguments = JSON.stringify(fn.arguments)
+    changed = true
+  } else if (first && typeof fn.arguments !== 'string') {
+    fn.arguments = ''
     changed = true
   }
   return changed
 }
 
-/** A call goes by its index; where a provider gives none, an id that was not seen begins the next call, and no id goes on with the last. */
+/**
+ * The call that a delta belongs to. It goes by its index, or where a provider gives none by its id, or else on with the last. A name that
+ * comes with another id begins a call, though (some servers number all calls 0), and so does a name where nothing else tells calls apart.
+ */
 function stateOf(call: Mutable, choice: ChoiceState): CallState {
-  const name = Number.isInteger(call.index) ? `#${call.index}` : typeof call.id === 'string' && call.id !== '' ? call.id : undefined
-  let state = name === undefined ? choice.last : choice.calls.get(name)
-  if (state === undefined) {
-    state = { index: choice.calls.size, named: false }
-    choice.calls.set(name ?? `#${state.index}`, state)
+  const id = isText(call.id) ? call.id : undefined
+  const named = isObject(call.function) && isText(call.function.name)
+  const key = Number.isInteger(call.index) ? `#${call.index}` : id
+  let state = key === undefined ? choice.last : choice.calls.get(key)
+  const another = state?.named === true && named && (key === undefined || (id !== undefined && id !== state.id))
+  if (state === undefined || another) {
+    state = { index: choice.count++, id: null, typed: false, named: false }
+    if (key !== undefined) choice.calls.set(key, state)
   }
   choice.last = state
   return state
+}
+
+function isText(value: Json | undefined): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+function drop(from: Mutable, name: string): boolean {
+  if (from[name] === undefined) return false
+  delete from[name]
+  return true
 }
 
 /** Nothing but usage: what a client that did not ask for it must not get. */

@@ -118,5 +118,6 @@ function fields(exchange: Exchange, stream: boolean): HeaderFields {
     'accept-encoding': 'identity',
     'user-agent': 'model-gateway',
     traceparent: exchange.traceparent,
+    ...(exchange.tracestate === undefined ? {} : { tracestate: exchange.tracestate }),
   }
 }

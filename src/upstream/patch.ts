@@ -18,7 +18,7 @@ export function patch(text: string, replacements: Readonly<Record<string, string
   }
   if (missing === '') return patched
   const open = patched.indexOf('{') + 1
-  const empty = /^\s*\}/.test(patched.slice(open, open + 64))
+  const empty = patched.charCodeAt(skipSpace(patched, open)) === 125
   return patched.slice(0, open) + (empty ? missing.slice(0, -1) : missing) + patched.slice(open)
 }
 
@@ -63,8 +63,8 @@ function isName(text: string, start: number, end: number, name: string): boolean
   if (end - start === name.length) return text.startsWith(name, start)
   // The same name may be written with escapes.
   if (end - start < name.length) return false
-  const escaped = text.indexOf('\\', start)
-  return escaped !== -1 && escaped < end && JSON.parse(text.slice(start - 1, end + 1)) === name
+  const written = text.slice(start, end)
+  return written.includes('\\') && JSON.parse(`"${written}"`) === name
 }
 
 function endOfString(text: string, start: number): number {

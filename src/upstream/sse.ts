@@ -14,26 +14,27 @@ export class SseParser {
   #rest: Buffer[] = []
   #restBytes = 0
   #start = true
+  #afterCr = false
   #data: string | null = null
   #event: string | undefined
   #bytes = 0
 
   /** Events that these bytes complete, and the comments between them as `comment` calls, in order. Throws RangeError past EVENT_BYTES_MAX. */
   push(chunk: Buffer, event: (event: SseEvent) => void, comment: (text: string) => void): void {
-    let bytes = this.#join(chunk)
+    const bytes = this.#join(this.#withoutHalf(chunk))
     if (bytes === null) return
-    if (this.#start) {
-      this.#start = false
-      if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) bytes = bytes.subarray(3)
-    }
-    let from = 0
-    while (from < bytes.length) {
-      const end = endOfLine(bytes, from)
-      if (end === -1) break
-      // A CR at the very end may be half of a CRLF: wait for what follows.
-      if (bytes[end] === CR && end + 1 === bytes.length) break
+    let from = this.#start ? afterMark(bytes) : 0
+    this.#start = false
+    // Each is looked for only once it has been passed: that keeps this linear whatever the line endings are.
+    let lf = bytes.indexOf(LF, from)
+    let cr = bytes.indexOf(CR, from)
+    while (lf !== -1 || cr !== -1) {
+      const end = cr === -1 || (lf !== -1 && lf < cr) ? lf : cr
       this.#line(bytes, from, end, event, comment)
-      from = end + (bytes[end] === CR && bytes[end + 1] === LF ? 2 : 1)
+      from = end + (end === cr && lf === cr + 1 ? 2 : 1)
+      if (end === cr && from === bytes.length && lf !== from - 1) this.#afterCr = true
+      if (lf !== -1 && lf < from) lf = bytes.indexOf(LF, from)
+      if (cr !== -1 && cr < from) cr = bytes.indexOf(CR, from)
     }
     if (from < bytes.length) this.#keep(from === 0 ? bytes : bytes.subarray(from))
   }
@@ -43,17 +44,24 @@ export class SseParser {
     if (this.#rest.length > 0) {
       const rest = Buffer.concat(this.#rest, this.#restBytes)
       this.#rest = []
-      this.#line(rest, 0, rest[rest.length - 1] === CR ? rest.length - 1 : rest.length, event, () => {})
+      this.#restBytes = 0
+      this.#line(rest, this.#start ? afterMark(rest) : 0, rest.length, event, () => {})
     }
     this.#dispatch(event)
   }
 
+  /** A CR ends its line at once, wherever the network has cut; the LF that may follow it belongs to it. */
+  #withoutHalf(chunk: Buffer): Buffer {
+    if (!this.#afterCr || chunk.length === 0) return chunk
+    this.#afterCr = false
+    return chunk[0] === LF ? chunk.subarray(1) : chunk
+  }
+
   /** What was kept and the new bytes, once they hold a line's end; joining them at every chunk would cost the square of a long line. */
   #join(chunk: Buffer): Buffer | null {
+    if (chunk.length === 0) return null
     if (this.#rest.length === 0 && !this.#start) return chunk
-    const last = this.#rest[this.#rest.length - 1]
-    const whole = chunk.indexOf(LF) !== -1 || chunk.indexOf(CR) !== -1 || last?.[last.length - 1] === CR
-    if (!whole) {
+    if (chunk.indexOf(LF) === -1 && chunk.indexOf(CR) === -1) {
       this.#keep(chunk)
       return null
     }
@@ -85,15 +93,18 @@ export class SseParser {
     }
     // `data:` in by far the most lines
     if (first === 0x64 && bytes[from + 1] === 0x61 && bytes[from + 2] === 0x74 && bytes[from + 3] === 0x61 && bytes[from + 4] === 0x3a) {
-      const value = bytes.toString('utf8', bytes[from + 5] === 0x20 ? from + 6 : from + 5, end)
-      this.#data = this.#data === null ? value : `${this.#data}\n${value}`
-      this.#bytes += end - from
-      this.#bound(this.#bytes)
+      this.#append(bytes.toString('utf8', bytes[from + 5] === 0x20 ? from + 6 : from + 5, end), end - from)
       return
     }
     const line = bytes.toString('utf8', from, end)
-    if (line === 'data') this.#data = this.#data === null ? '' : `${this.#data}\n`
+    if (line === 'data') this.#append('', end - from)
     else if (line.startsWith('event:')) this.#event = line.slice(line[6] === ' ' ? 7 : 6)
+  }
+
+  #append(value: string, bytes: number): void {
+    this.#data = this.#data === null ? value : `${this.#data}\n${value}`
+    this.#bytes += bytes
+    this.#bound(this.#bytes)
   }
 
   #dispatch(event: (event: SseEvent) => void): void {
@@ -106,11 +117,7 @@ export class SseParser {
   }
 }
 
-/** The first LF or CR at or after `from`; -1 where there is none. */
-function endOfLine(bytes: Buffer, from: number): number {
-  const lf = bytes.indexOf(LF, from)
-  const limit = lf === -1 ? bytes.length : lf
-  // Looking for a CR only as far as the LF keeps this linear.
-  const cr = limit > from ? bytes.subarray(from, limit).indexOf(CR) : -1
-  return cr !== -1 ? from + cr : lf
+/** Where the bytes begin behind a byte order mark. */
+function afterMark(bytes: Buffer): number {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
 }

@@ -1,4 +1,5 @@
 import type { Endpoint } from '../endpoints/endpoint.js'
+import { isGatewayError } from '../errors.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
 import { ChunkRules, isUsageOnly } from './chunks.js'
 import { patch } from './patch.js'
@@ -30,13 +31,13 @@ export interface StreamFacts {
 }
 
 /**
- * One streamed answer: a provider's bytes in, a client's events out. Nothing is held back but a usage chunk that comes before the last choice
- * has finished. Until a sink is attached, what is ready waits.
+ * One streamed answer: a provider's bytes in, a client's events out. Nothing is held back but the usage chunk, which is always the last.
+ * Until a sink is attached, what is ready waits.
  */
 export class AnswerStream {
   readonly #facts: StreamFacts
   readonly #parser = new SseParser()
-  readonly #rules = new ChunkRules()
+  readonly #rules: ChunkRules
   readonly #translator: EventTranslator | null
   #sink: Sink | null = null
   #ready = ''
@@ -48,6 +49,7 @@ export class AnswerStream {
 
   constructor(facts: StreamFacts) {
     this.#facts = facts
+    this.#rules = new ChunkRules(facts.call.id)
     this.#translator = facts.wire.events?.(facts.call) ?? null
   }
 
@@ -102,9 +104,15 @@ export class AnswerStream {
     this.#flush()
   }
 
+  /** Cut off from outside. Where every choice had finished and only the provider's goodbye is missing, the answer is whole all the same. */
   fail(error: unknown): void {
     if (this.#over !== null) return
-    this.#fail(error)
+    try {
+      if (this.#rules.whole && isGatewayError(error) && error.origin === 'upstream') this.#finish()
+      else this.#fail(error)
+    } catch (fault) {
+      this.#fail(fault)
+    }
     this.#flush()
   }
 
@@ -157,13 +165,9 @@ export class AnswerStream {
       if (data.includes('\n')) data = data.replaceAll('\n', ' ')
     }
     if (isUsageOnly(chunk as JsonObject)) {
-      if (!this.#facts.includeUsage) return
-      if (!this.#rules.whole) {
-        // Other choices are still to come, and clients keep the usage of the last chunk only.
-        this.#usage = data
-        return
-      }
-      this.#usage = null
+      // Other chunks may still come, and clients keep what the last one says.
+      if (this.#facts.includeUsage) this.#usage = data
+      return
     }
     this.#ready += `data: ${data}\n\n`
     if (this.#sink === null) this.#early.push(chunk as JsonObject)

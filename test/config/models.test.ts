@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
+import { knownModels } from '../../src/config/known-models.js'
+import { loadKinds } from '../../src/upstream/kinds.js'
 
 const root = new URL('../../../', import.meta.url)
 const folder = new URL('config/models/', root)
@@ -36,6 +38,23 @@ t.test('each file is named after a kind of provider', async t => {
     return [name, `${name}-compat`].some(kind => existsSync(new URL(`src/upstream/providers/${kind}.ts`, root)))
   })
   t.strictSame(known, readdirSync(folder))
+})
+
+t.test('each is found by the kind of its provider and its own name, and the kind has its surfaces', async t => {
+  const kinds = await loadKinds()
+  const known = knownModels()
+  for (const file of readdirSync(folder)) {
+    const kind = file.replace(/\.yaml$/, '')
+    for (const [model, fields] of Object.entries(
+      parse(readFileSync(new URL(file, folder), 'utf8')) as Record<string, { surfaces?: string[] }>,
+    )) {
+      t.strictSame(known(kind, model), fields)
+      t.strictSame(known(`${kind}-compat`, model), fields)
+      const surfaces = kinds.get(kind)?.surfaces ?? []
+      t.strictSame(fields.surfaces?.filter(surface => !surfaces.includes(surface)) ?? [], [], `${kind} ${model}`)
+    }
+  }
+  t.strictSame(known('openai', 'unheard-of'), {})
 })
 
 function count(value: unknown): boolean {

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UsageRecord } from '../../src/ledger/ledger.js'
-import { openLedger } from '../../src/ledger/sqlite.js'
+import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { BIN } from './paths.js'
 
 export interface RunningGateway {
@@ -24,7 +25,13 @@ export interface RunningGateway {
   kill(): Promise<void>
   /** After it has stopped: its usage records. */
   records(): Promise<UsageRecord[]>
+  /** Another gateway.yaml in its place; the gateway sees it by itself. */
   rewrite(yaml: string): void
+  /** Another gateway.yaml, and SIGHUP; resolves when the reload is over. */
+  reload(yaml: string): Promise<void>
+  /** The first line of its log that has this message, waited for. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into lines of every shape.
+  line(message: string): Promise<any>
 }
 
 export interface Answer {
@@ -72,16 +79,17 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
       .split('\n')
       .filter(line => line.startsWith('{') && line.endsWith('}'))
       .map(line => JSON.parse(line))
-  const addressOf = async (message: string): Promise<string> => {
+  const lineOf = async (message: string, skip = 0): Promise<{ address?: string }> => {
     for (;;) {
-      const address = lines().find(line => line.message === message)?.address
-      if (address !== undefined) return address
-      if (child.exitCode !== null) throw new Error(`the gateway ended with ${child.exitCode}:\n${output}`)
+      const line = lines().filter(one => one.message?.startsWith(message) === true)[skip]
+      if (line !== undefined) return line
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`the gateway ended with ${child.exitCode ?? child.signalCode}:\n${output}`)
       await new Promise(resolve => setTimeout(resolve, 5))
     }
   }
-  const url = await addressOf('listening')
-  const ops = await addressOf('ops')
+  const url = (await lineOf('listening')).address as string
+  const ops = (await lineOf('ops')).address as string
   const ended = async (): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
     return child.exitCode
@@ -110,15 +118,33 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
       child.kill('SIGKILL')
       await ended()
     },
-    records: async () => {
-      const ledger = await openLedger({ path: join(folder, 'data', 'ledger.db'), durability: 'process', create: false })
-      try {
-        return await ledger.records({})
-      } finally {
-        await ledger.close()
-      }
-    },
+    records: () => inspect(folder, ledger => ledger.records({})),
     rewrite,
+    reload: async text => {
+      const before = lines().filter(one => one.message?.startsWith('the config was') === true).length
+      rewrite(text)
+      child.kill('SIGHUP')
+      await lineOf('the config was', before)
+    },
+    line: lineOf,
+  }
+}
+
+/** What the ledger of a gateway that has ended says: of a copy, so that the file stays as the gateway left it. */
+export async function inspect<T>(folder: string, look: (ledger: SqliteLedger) => Promise<T>): Promise<T> {
+  const copy = mkdtempSync(join(tmpdir(), 'ledger-'))
+  try {
+    for (const name of ['ledger.db', 'ledger.db-wal']) {
+      if (existsSync(join(folder, 'data', name))) copyFileSync(join(folder, 'data', name), join(copy, name))
+    }
+    const ledger = await openLedger({ path: join(copy, 'ledger.db'), durability: 'process', create: false })
+    try {
+      return await look(ledger)
+    } finally {
+      await ledger.close()
+    }
+  } finally {
+    rmSync(copy, { recursive: true })
   }
 }
 

@@ -120,3 +120,42 @@ export function sse(response: ServerResponse, data: readonly string[]): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.end(data.map(text => `data: ${text}\n\n`).join(''))
 }
+
+/** An event stream that a script writes piece by piece. */
+export interface OpenStream {
+  say(content: string): void
+  /** The finish, the usage if it was asked for, `[DONE]`, and the end. */
+  finish(usage?: object): void
+}
+
+/** Begins a stream of chat chunks, role first. */
+export function openStream({ body }: Pick<Seen, 'body'>, response: ServerResponse): OpenStream {
+  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model: body.model }
+  const write = (chunk: object): void => void response.write(`data: ${JSON.stringify({ ...base, ...chunk })}\n\n`)
+  const choice = (delta: object, finish_reason: string | null) => write({ choices: [{ index: 0, delta, logprobs: null, finish_reason }] })
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  choice({ role: 'assistant', content: '' }, null)
+  return {
+    say: content => choice({ content }, null),
+    finish: usage => {
+      choice({}, 'stop')
+      if (usage !== undefined && body.stream_options?.include_usage === true) write({ choices: [], usage })
+      response.end('data: [DONE]\n\n')
+    },
+  }
+}
+
+/** A script that waits, whoever asks, until it is opened. */
+export function gate(then: Script = chat()): { readonly script: Script; open(): void } {
+  let open!: () => void
+  const opened = new Promise<void>(resolve => {
+    open = resolve
+  })
+  return {
+    open,
+    script: async (seen, response, request) => {
+      await opened
+      await then(seen, response, request)
+    },
+  }
+}

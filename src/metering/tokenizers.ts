@@ -1,0 +1,107 @@
+import type { Model } from '../config/config.js'
+import { FEATURES } from './features.js'
+import { COMMON, RAREST_HAN, RAREST_HANGUL, RATES, TRIPLES } from './rates.js'
+import type { Letters } from './scan.js'
+
+/**
+ * Tokenizers that count much alike. `bytes` is none: it is the bound that no byte-level tokenizer exceeds, for models whose vocabulary is tiny
+ * or unknown and whose ceilings must hold at any price.
+ */
+export const FAMILIES = ['o200k', 'cl100k', 'claude', 'gemini', 'llama', 'bytes'] as const
+export type Family = (typeof FAMILIES)[number]
+
+/** Tokens per feature of a text (scan.ts), and what is added so that few texts cost more than was estimated. */
+export interface Rates {
+  readonly tokens: Float64Array
+  /** Part of the estimate. */
+  readonly margin: number
+  /** Times the square root of the estimate: short texts vary more. */
+  readonly spread: number
+}
+
+/**
+ * o200k, cl100k, gemini and llama are measured with those tokenizers. Claude's is not public since its second version: what that one counts,
+ * and a sixth more, which is what users of later versions report.
+ */
+const MARGINS: { readonly [name in keyof typeof RATES]: { readonly margin: number; readonly spread: number } } = {
+  o200k: { margin: 0.05, spread: 0.35 },
+  cl100k: { margin: 0.05, spread: 0.35 },
+  claude: { margin: 0.18, spread: 0.35 },
+  gemini: { margin: 0.05, spread: 0.35 },
+  llama: { margin: 0.05, spread: 0.35 },
+}
+
+const TABLES: ReadonlyMap<string, Rates> = new Map(
+  Object.entries(RATES).map(([name, packed]) => [name, { tokens: unpack(packed), ...MARGINS[name as keyof typeof RATES] }]),
+)
+
+/** How ordinary letters are, in any family. */
+export const LETTERS: Letters = { triples: triples(), rare: rareLetters() }
+
+/** `bytes` has none. */
+export function ratesOf(family: Family): Rates | undefined {
+  return TABLES.get(family)
+}
+
+export function isFamily(name: string): name is Family {
+  return (FAMILIES as readonly string[]).includes(name)
+}
+
+/** First match counts. Names as providers and model hubs write them. */
+const NAMES: readonly (readonly [RegExp, Family])[] = [
+  [/claude/, 'claude'],
+  [/gemini|gemma|palm/, 'gemini'],
+  [/gpt-3|gpt-35|gpt-4(?![\w.])|gpt-4-(?!o|\d\.)|text-embedding|davinci|babbage/, 'cl100k'],
+  [/gpt-?[4-9o]|chatgpt|gpt-oss|(^|\/)o[1-9]\b|omni-moderation/, 'o200k'],
+  [/llama|deepseek|mistral|mixtral|codestral|ministral|magistral|devstral|pixtral|nemotron|hermes/, 'llama'],
+]
+
+/**
+ * The family that counts for a model: its own setting `tokenizer`, else by the provider's name for it, else by the kind of its provider. What
+ * is unknown is taken for cl100k, which of the measured ones counts most on nearly all texts.
+ */
+export function familyOf(model: Pick<Model, 'id' | 'upstream' | 'provider' | 'tokenizer'>): Family {
+  if (typeof model.tokenizer === 'string') {
+    if (!isFamily(model.tokenizer)) throw new RangeError(`Unknown tokenizer "${model.tokenizer}"; one of ${FAMILIES.join(', ')}.`)
+    return model.tokenizer
+  }
+  const name = model.upstream.toLowerCase()
+  for (const [pattern, family] of NAMES) if (pattern.test(name)) return family
+  const kind = model.provider.kind
+  return kind === 'anthropic' ? 'claude' : kind === 'gemini' ? 'gemini' : kind === 'sandbox' ? 'o200k' : 'cl100k'
+}
+
+function bytes(base64: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(base64, 'base64'))
+}
+
+/** Hundredths of a token. */
+function triples(): Int8Array {
+  const packed = bytes(TRIPLES)
+  return Int8Array.from({ length: 2 * packed.length }, (_, i) => ((((packed[i >> 1] as number) >> ((i & 1) * 4)) & 15) - 3) * 10)
+}
+
+function unpack(base64: string): Float64Array {
+  const hundredths = new Uint16Array(bytes(base64).buffer)
+  if (hundredths.length !== FEATURES)
+    throw new Error(`rates.ts has ${hundredths.length} rates for ${FEATURES} features; measure them again.`)
+  return Float64Array.from(hundredths, value => value / 100)
+}
+
+/** 2: no vocabulary has it as a token of its own; 1: the large ones have. Cyrillic: letters beyond Russian; others have no such letters. */
+function rareLetters(): Uint8Array {
+  const ranks = new Uint8Array(65536)
+  ranks.fill(1, 0x400, 0x530)
+  ranks.fill(0, 0x410, 0x450)
+  ranks[0x401] = ranks[0x451] = 0
+  ranks.fill(2, 0x3400, 0x4dc0)
+  ranks.fill(2, 0xf900, 0xfb00)
+  for (const [first, last, rarest] of [
+    [0x4e00, 0x9fff, bytes(RAREST_HAN)],
+    [0xac00, 0xd7a3, bytes(RAREST_HANGUL)],
+  ] as const) {
+    for (let c = first; c <= last; c++) ranks[c] = ((rarest[(c - first) >> 3] as number) >> ((c - first) & 7)) & 1 ? 2 : 1
+  }
+  for (const letter of COMMON) ranks[letter.charCodeAt(0)] = 0
+  return ranks
+}

@@ -1,0 +1,57 @@
+import { mkdirSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { run, usage } from '../../src/commands/check.js'
+
+async function check(t: Test, args: string[], files: Record<string, string> = {}, env: NodeJS.ProcessEnv = {}) {
+  const cwd = t.testdir(files)
+  mkdirSync(cwd, { recursive: true })
+  const out = { stdout: '', stderr: '' }
+  const code = await run(
+    args,
+    {
+      stdout: text => {
+        out.stdout += text
+      },
+      stderr: text => {
+        out.stderr += text
+      },
+      env,
+      cwd,
+    },
+    async () => new Map([['sandbox', { baseUrl: '', surfaces: ['chat'] }]]),
+  )
+  return { code, ...out }
+}
+
+t.test('without a file it says so and exits 2', async t => {
+  t.strictSame(await check(t, []), { code: 2, stdout: '', stderr: 'gateway.yaml:1:1: cannot read it: there is no such file\n' })
+})
+
+t.test('every problem is a line on stderr', async t => {
+  const { code, stdout, stderr } = await check(t, ['-c', 'x.yaml'], {
+    'x.yaml': 'providers: {a: {kind: no-such-kind}}\nmodels: {a/b: {price: fre}}\n',
+  })
+  t.equal(code, 2)
+  t.equal(stdout, '')
+  t.equal(
+    stderr,
+    'x.yaml:1:23: providers.a.kind: there is no kind "no-such-kind"\nx.yaml:2:23: models.a/b.price: must be `free`, or a map with `input` and `output`\n',
+  )
+})
+
+t.test('a config that can be used is printed as it counts, its secrets hidden, its warnings apart', async t => {
+  const yaml = `providers: {s: {kind: sandbox}}\nmodels: {s/m: {price: free}}\nplans: {p: }\nkeys: {k: {plan: p, secret: "\${KEY}"}}\n`
+  const { code, stdout, stderr } = await check(t, ['--config', 'x.yaml'], { 'x.yaml': yaml }, { KEY: 'hunter2' })
+  t.equal(code, 0)
+  t.match(stdout, /^listen: 127\.0\.0\.1:8080\n[\s\S]*price: free/)
+  t.notMatch(stdout, /hunter2/)
+  t.match(stderr, /^x\.yaml:4:29: the secret of keys\.k is short[^\n]*\n$/)
+})
+
+t.test('help, and what is no option', async t => {
+  t.strictSame(await check(t, ['--help']), { code: 0, stdout: usage, stderr: '' })
+  const { code, stdout, stderr } = await check(t, ['--confg', 'x'])
+  t.equal(code, 2)
+  t.equal(stdout, '')
+  t.match(stderr, /--confg[\s\S]*Usage: model-gateway check/)
+})

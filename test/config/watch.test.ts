@@ -1,0 +1,165 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { type Watch, type WatchOptions, watchConfig } from '../../src/config/watch.js'
+
+/** No poll within a test, unless it is what is tested. */
+const EVENTS: WatchOptions = { quiet: 20, poll: 3_600_000 }
+const POLL: WatchOptions = { quiet: 20, poll: 25 }
+
+function watched(t: Test, file: string, extra: string[], options: WatchOptions) {
+  const seen: string[] = []
+  let wake = () => {}
+  const watch: Watch = watchConfig(
+    file,
+    extra,
+    () => {
+      seen.push(readFileSync(file, 'utf8'))
+      wake()
+    },
+    options,
+  )
+  t.teardown(() => watch.close())
+  return {
+    seen,
+    watch,
+    /** Resolves once the callback has been called this many times in all. */
+    async calls(count: number): Promise<void> {
+      while (seen.length < count) {
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+      }
+    },
+  }
+}
+
+// The watch itself does not keep a process alive; a test that waits for it must.
+const awake = setInterval(() => {}, 1000)
+t.teardown(() => clearInterval(awake))
+
+t.test('a plain write, an editor that renames, and a file of the same content', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(dir, 'gateway.yaml')
+  const { seen, calls } = watched(t, file, [], EVENTS)
+  writeFileSync(file, 'two')
+  await calls(1)
+  writeFileSync(join(dir, '.gateway.yaml.swp'), 'three')
+  renameSync(join(dir, '.gateway.yaml.swp'), file)
+  await calls(2)
+  writeFileSync(file, 'three')
+  await sleep(80)
+  t.strictSame(seen, ['two', 'three'], 'one call for each change')
+  writeFileSync(file, 'four')
+  await calls(3)
+  t.strictSame(seen, ['two', 'three', 'four'], 'and it still watches after a rename')
+})
+
+t.test('the symlink swap of a Kubernetes volume', async t => {
+  const dir = t.testdir({ '..2026_01': { 'gateway.yaml': 'one' } })
+  symlinkSync('..2026_01', join(dir, '..data'))
+  symlinkSync('..data/gateway.yaml', join(dir, 'gateway.yaml'))
+  const file = join(dir, 'gateway.yaml')
+  const { seen, calls } = watched(t, file, [], EVENTS)
+  for (const [index, next] of ['..2026_02', '..2026_03'].entries()) {
+    mkdirSync(join(dir, next))
+    writeFileSync(join(dir, next, 'gateway.yaml'), next)
+    symlinkSync(next, join(dir, '..data_tmp'))
+    renameSync(join(dir, '..data_tmp'), join(dir, '..data'))
+    await calls(index + 1)
+  }
+  t.strictSame(seen, ['..2026_02', '..2026_03'])
+})
+
+t.test('several writes in a row are one change', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(dir, 'gateway.yaml')
+  const { seen, calls } = watched(t, file, [], { quiet: 100, poll: 3_600_000 })
+  for (const part of ['a', 'ab', 'abc']) {
+    writeFileSync(file, part)
+    await sleep(5)
+  }
+  await calls(1)
+  await sleep(150)
+  t.strictSame(seen, ['abc'])
+})
+
+t.test('a file that is gone is no change until it is back', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(dir, 'gateway.yaml')
+  const { seen, calls } = watched(t, file, [], EVENTS)
+  unlinkSync(file)
+  await sleep(60)
+  t.strictSame(seen, [])
+  writeFileSync(file, 'one')
+  await sleep(60)
+  t.strictSame(seen, [], 'back as it was')
+  writeFileSync(file, 'two')
+  await calls(1)
+  t.strictSame(seen, ['two'])
+})
+
+t.test('secrets and certificates are followed too, also those that come later or do not exist yet', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'same', secrets: { a: '1', b: '1' } })
+  const secret = (name: string) => join(dir, 'secrets', name)
+  const { seen, calls, watch } = watched(t, join(dir, 'gateway.yaml'), [secret('a')], EVENTS)
+  writeFileSync(secret('a'), '2')
+  await calls(1)
+  watch.follow([secret('b'), secret('c')])
+  writeFileSync(secret('a'), '3')
+  await sleep(60)
+  t.equal(seen.length, 1, 'a is followed no more')
+  writeFileSync(secret('b'), '2')
+  await calls(2)
+  writeFileSync(secret('c'), '1')
+  await calls(3)
+  t.strictSame(seen, ['same', 'same', 'same'])
+})
+
+t.test('a change between loading and following is not lost', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(dir, 'gateway.yaml')
+  const { seen, calls, watch } = watched(t, file, [], { quiet: 50, poll: 3_600_000 })
+  writeFileSync(file, 'two')
+  watch.follow([])
+  await calls(1)
+  t.strictSame(seen, ['two'])
+})
+
+t.test('the poll sees what no event tells of', async t => {
+  const dir = t.testdir({})
+  // The folder does not exist, so nothing can be watched.
+  const file = join(dir, 'later', 'gateway.yaml')
+  const { seen, calls } = watched(t, file, [], POLL)
+  mkdirSync(join(dir, 'later'))
+  writeFileSync(file, 'one')
+  await calls(1)
+  rmSync(join(dir, 'later'), { recursive: true })
+  await sleep(60)
+  mkdirSync(join(dir, 'later'))
+  writeFileSync(file, 'two')
+  await calls(2)
+  t.strictSame(seen, ['one', 'two'])
+})
+
+t.test('a busy neighbour in the folder does not put a change off', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(dir, 'gateway.yaml')
+  const { seen, calls } = watched(t, file, [], { quiet: 50, poll: 3_600_000 })
+  const busy = setInterval(() => writeFileSync(join(dir, 'ledger.db-wal'), String(Math.random())), 5)
+  t.teardown(() => clearInterval(busy))
+  writeFileSync(file, 'two')
+  await calls(1)
+  t.strictSame(seen, ['two'])
+})
+
+t.test('nothing is called after close', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const file = join(dir, 'gateway.yaml')
+  const { seen, watch } = watched(t, file, [], POLL)
+  writeFileSync(file, 'two')
+  watch.close()
+  await sleep(100)
+  t.strictSame(seen, [])
+})

@@ -1,0 +1,163 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { parse, stringify } from 'yaml'
+import { loadConfig } from '../src/config/load.js'
+import { isObject, type JsonObject } from '../src/json.js'
+import { names } from '../src/plugin.js'
+import { loadKinds } from '../src/upstream/kinds.js'
+import { documents } from './documents.js'
+import { gateway, yaml } from './support/gateway.js'
+import { anchors, blocks, links, prose } from './support/markdown.js'
+import { ROOT } from './support/paths.js'
+import { provider } from './support/provider.js'
+
+const FOLDERS = ['', 'config/', 'policies/', 'src/', 'test/']
+const DOCUMENTS = FOLDERS.flatMap(folder =>
+  readdirSync(ROOT + folder)
+    .filter(file => file.endsWith('.md'))
+    .map(file => folder + file),
+)
+const FIRST = readFileSync(`${ROOT}gateway.yaml`, 'utf8')
+const BLOCKS = DOCUMENTS.flatMap(document => blocks(text(document)).map(block => ({ ...block, at: `${document}:${block.line}` })))
+
+function text(document: string): string {
+  return readFileSync(ROOT + document, 'utf8')
+}
+
+function blocksOf(...info: string[]) {
+  return BLOCKS.filter(block => info.every((word, i) => block.info[i] === word))
+}
+
+t.test('what the documents have from the code is what the code says (else: npm run docs)', async t => {
+  for (const [document, made] of await documents()) t.equal(text(document), made, document)
+})
+
+t.test('links lead to files and headings that exist', async t => {
+  for (const document of DOCUMENTS) {
+    for (const link of links(text(document))) {
+      const [path = '', anchor] = link.split('#')
+      const target = path === '' ? document : join(dirname(document), path)
+      t.ok(existsSync(ROOT + target), `${document}: ${link}`)
+      if (anchor !== undefined && existsSync(ROOT + target)) t.ok(anchors(text(target)).includes(anchor), `${document}: ${link}`)
+    }
+  }
+})
+
+t.test('files that the documents name exist', async t => {
+  for (const document of DOCUMENTS) {
+    for (const [, path = ''] of prose(text(document)).matchAll(/`((?:\.ci|config|policies|src|test|dist)\/[\w./-]*)`/g)) {
+      t.ok(existsSync(ROOT + path), `${document}: ${path}`)
+    }
+  }
+})
+
+t.test('scripts, verbs and files of shell blocks exist', async t => {
+  const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> }
+  const verbs = names(new URL('../src/commands/', import.meta.url))
+  const said = [
+    ...BLOCKS.filter(({ info }) => info[0] === 'sh'),
+    ...DOCUMENTS.map(document => ({ at: document, text: prose(text(document)) })),
+  ]
+  for (const { at, text: words } of said) {
+    for (const [, script = ''] of words.matchAll(/npm run ([\w-]+)/g))
+      t.ok(script in scripts, `${at}: package.json has the script ${script}`)
+    for (const [, verb = ''] of words.matchAll(/model-gateway ([a-z]+)/g)) t.ok(verbs.includes(verb), `${at}: there is a verb ${verb}`)
+    for (const [path] of words.matchAll(/\bdist\/[\w./-]+\.js\b|(?<=^|\s)\.ci\/\w+/gm)) t.ok(existsSync(ROOT + path), `${at}: ${path}`)
+  }
+})
+
+t.test('the map of the tree names what is there', async t => {
+  const [map] = blocks(text('README.md')).filter(({ info }) => info.length === 0)
+  const lines = (map?.text ?? '').trimEnd().split('\n')
+  t.ok(lines.length > 10 && lines.length <= 30, 'it can be taken in at a glance')
+  let folder = ''
+  for (const line of lines) {
+    const [paths = ''] = line.trimStart().split(/ {2,}/)
+    const inside = line.startsWith('  ')
+    if (!inside) folder = paths
+    for (const path of paths.split(' ')) t.ok(existsSync(join(ROOT, inside ? folder + path : path)), line.trim())
+  }
+})
+
+t.test('configs and sections of configs can be loaded', async t => {
+  const kinds = await loadKinds()
+  const load = (config: string) => {
+    const file = join(ROOT, 'gateway.yaml')
+    const readFile = (path: string) => (path === file ? config : `secret-of-${basename(path)}`)
+    return loadConfig(file, { kinds, readFile, env: { OPENAI_API_KEY: 'sk-1', APP_A_KEY: 'mgk_1' } })
+  }
+  t.ok(blocksOf('yaml').length > 3, 'there are some')
+  for (const { info, text: block, at } of blocksOf('yaml')) {
+    const whole = info[1] === 'fragment' ? stringify(over(parse(FIRST), parse(block) ?? {})) : block
+    t.doesNotThrow(() => load(whole), at)
+  }
+})
+
+/** Sections put over those of another config, name by name. */
+function over(below: JsonObject, above: JsonObject): JsonObject {
+  const put = { ...below } as Record<string, JsonObject[string]>
+  for (const [name, value] of Object.entries(above)) {
+    const old = put[name]
+    put[name] = isObject(old) && isObject(value) ? over(old, value) : value
+  }
+  return put
+}
+
+t.test('the prices that the manual says `check` prints are those', async t => {
+  const priced = blocksOf('yaml', 'fragment').find(({ at, text }) => at.startsWith('config/') && text.includes('markup:'))
+  const file = join(ROOT, 'gateway.yaml')
+  const config = stringify(over(parse(FIRST), parse(priced?.text ?? '')))
+  const { models } = loadConfig(file, { kinds: await loadKinds(), readFile: () => config, env: { OPENAI_API_KEY: 'sk-1' } }).config
+  const price = models.get('openai/gpt-4o-mini')?.price
+  t.match(prose(text('config/README.md')), `here ${price?.input}, ${price?.cached_input} and ${price?.output} Rial`)
+})
+
+t.test('JSON is JSON, and excerpts of files are in those files', async t => {
+  for (const { text: block, at } of blocksOf('json')) t.doesNotThrow(() => JSON.parse(block), at)
+  for (const { info, text: block, at } of blocksOf('ts')) {
+    const of = info[1]?.replace(/^of=/, '') ?? ''
+    t.ok(existsSync(ROOT + of) && text(of).includes(block), `${at} is a part of ${of}`)
+  }
+})
+
+t.test('what the documents say can be run can be run', async t => {
+  const running = await gateway(t, FIRST.replace(/^(listen|ops):.*$/gm, ''))
+  const here = (block: string) => block.replaceAll('http://127.0.0.1:8080', running.url).replaceAll('http://127.0.0.1:9090', running.ops)
+  const run = promisify(execFile)
+  const env = { ...process.env, SECRET: 'test' }
+  t.ok(blocksOf('sh', 'run').length > 2 && blocksOf('js', 'run').length > 0, 'there are some')
+  for (const { text: block, at } of blocksOf('sh', 'run')) {
+    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', here(block)], { env })
+    t.ok(stdout.length > 0 && !stdout.includes('"error":'), `${at}: ${stdout.slice(0, 300)}`)
+  }
+  for (const { text: block, at } of blocksOf('js', 'run')) {
+    const code = `${here(block)}\nconsole.log(answer.choices[0].message.content)`
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT })
+    t.equal(stdout, 'You said: Hello\n', at)
+  }
+  t.equal(await running.stop(), 0)
+})
+
+t.test('the README shows the call that the start prints', async t => {
+  const source = text('src/commands/serve.ts')
+  const [shown] = blocksOf('sh', 'run').filter(({ at }) => at.startsWith('README'))
+  const call = shown?.text.replace(/ \\\n +/, ' ').trim() ?? ''
+  const [, printed = ''] = /return \[`(curl .*)`\]/.exec(source) ?? []
+  const made = printed
+    .replace('${address}', 'http://127.0.0.1:8080')
+    .replace('${header}', ' -H "authorization: Bearer mgk_demo_local_only"')
+    .replace('${body}', '{"model":"default","messages":[{"role":"user","content":"Hello"}]}')
+  t.equal(call, made)
+})
+
+t.test('a provider that is down is told as such', async t => {
+  const far = await provider(t)
+  const running = await gateway(t, yaml(far.url))
+  await far.close()
+  const { status, json } = await running.post('/v1/chat/completions', { model: 'up/m', messages: [{ role: 'user', content: 'Hi' }] })
+  t.equal(status, 502)
+  t.equal(json.error.code, 'upstream_unavailable')
+})

@@ -1,0 +1,176 @@
+import t from 'tap'
+import { Batches, type Store } from '../../src/ledger/batch.js'
+
+/** A store that notes what is asked of it, and fails where it is told to. */
+class Noted implements Store {
+  readonly log: string[] = []
+  written = false
+  failing: 'commit' | 'sync' | 'tidy' | null = null
+  /** Sync and tidy wait until they are let go. */
+  gate: Promise<void> = Promise.resolve()
+
+  write(what: string): string {
+    this.written = true
+    this.log.push(what)
+    return what
+  }
+  commit(): boolean {
+    if (!this.written) return false
+    this.#note('commit')
+    this.written = false
+    return true
+  }
+  rollback(): void {
+    this.log.push('rollback')
+  }
+  async sync(): Promise<void> {
+    await this.gate
+    this.#note('sync')
+  }
+  async tidy(): Promise<void> {
+    if (this.failing === 'tidy') this.#note('tidy')
+  }
+  isBroken(error: unknown): boolean {
+    return error instanceof EvalError
+  }
+  #note(step: 'commit' | 'sync' | 'tidy'): void {
+    if (this.failing === step) throw new Error(`no ${step} today`)
+    this.log.push(step)
+  }
+}
+
+function batches(store: Noted): Batches {
+  return new Batches(store, (_, operations) => store.log.push(`${operations} operations`))
+}
+
+t.test('what is asked for in one turn is one transaction, in the order in which it was asked for', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  t.strictSame(await Promise.all(['a', 'b', 'c'].map(what => group.run(() => store.write(what)))), ['a', 'b', 'c'])
+  t.strictSame(store.log, ['a', 'b', 'c', 'commit', 'sync', '3 operations'])
+})
+
+t.test('nothing is resolved before it is durable; meanwhile the next batch gathers, and is not written', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  let open = () => {}
+  store.gate = new Promise(resolve => {
+    open = resolve
+  })
+  const resolved: string[] = []
+  const run = (what: string) => group.run(() => store.write(what)).then(() => resolved.push(what))
+  const first = run('a')
+  await new Promise(resolve => setTimeout(resolve, 5))
+  const others = [run('b'), run('c')]
+  await new Promise(resolve => setTimeout(resolve, 5))
+  t.strictSame([resolved, store.log], [[], ['a', 'commit']])
+  open()
+  await Promise.all([first, ...others])
+  t.strictSame(store.log, ['a', 'commit', 'sync', '1 operations', 'b', 'c', 'commit', 'sync', '2 operations'])
+})
+
+t.test('operations that write nothing are answered without a commit', async t => {
+  const store = new Noted()
+  t.equal(await batches(store).run(() => 5), 5)
+  t.strictSame(store.log, [])
+})
+
+t.test('an operation that throws for a reason of its own is rejected alone', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  const answers = await Promise.allSettled([
+    group.run(() => store.write('a')),
+    group.run(() => {
+      throw new RangeError('its own')
+    }),
+    group.run(() => store.write('b')),
+  ])
+  t.match(answers, [{ value: 'a' }, { reason: { message: 'its own' } }, { value: 'b' }])
+  t.equal(group.failure, null)
+})
+
+for (const step of ['commit', 'sync'] as const) {
+  t.test(`a ${step} that fails: the whole batch and all that follows is rejected, and nothing is tried again`, async t => {
+    const store = new Noted()
+    const group = batches(store)
+    store.failing = step
+    const answers = await Promise.allSettled([group.run(() => store.write('a')), group.run(() => 'reads')])
+    store.failing = null
+    for (const answer of answers) t.match(answer, { status: 'rejected', reason: { code: 'ledger_unavailable', status: 503 } })
+    await t.rejects(
+      group.run(() => store.write('b')),
+      { code: 'ledger_unavailable', message: /^(?!.*today)/, cause: { message: /no (commit|sync) today/ } },
+    )
+    t.equal(
+      group.failure,
+      `the ledger could not be written: no ${step} today. What was under way then may or may not be in it. Remove the cause, then restart the gateway.`,
+    )
+    t.notOk(store.log.includes('b'))
+    t.equal(store.log.at(-1), 'rollback')
+  })
+}
+
+t.test('a broken store in the middle of a batch: none of it is answered', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  const answers = await Promise.allSettled([
+    group.run(() => store.write('a')),
+    group.run(() => {
+      throw new EvalError('broken')
+    }),
+  ])
+  t.strictSame(
+    answers.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+  t.notOk(store.log.includes('commit'))
+  t.match(group.failure, /broken/)
+})
+
+t.test('tidying that fails leaves answers as they were given, and rejects what follows', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  store.failing = 'tidy'
+  t.equal(await group.run(() => store.write('a')), 'a')
+  await t.rejects(
+    group.run(() => store.write('b')),
+    { code: 'ledger_unavailable' },
+  )
+  t.match(group.failure, /no tidy today/)
+})
+
+t.test('a crowd is written in several transactions, and other callbacks run in between', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  let turns = 0
+  const count = () => {
+    turns++
+    if (turns < 100) setImmediate(count)
+  }
+  setImmediate(count)
+  const numbers = await Promise.all(Array.from({ length: 1000 }, (_, i) => group.run(() => store.write(String(i)))))
+  t.strictSame(
+    numbers,
+    numbers.slice().sort((a, b) => Number(a) - Number(b)),
+  )
+  t.strictSame(
+    store.log.filter(line => line.includes('operations')),
+    ['256 operations', '256 operations', '256 operations', '232 operations'],
+  )
+  t.ok(turns >= 3, `${turns} turns`)
+})
+
+t.test('stop: what was asked for before comes to its end, what is asked for after is rejected', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  const before = group.run(() => store.write('a'))
+  const stopped = group.stop('closed')
+  await t.rejects(
+    group.run(() => store.write('b')),
+    { code: 'ledger_unavailable' },
+  )
+  await stopped
+  t.equal(await before, 'a')
+  await group.stop('again')
+  t.equal(group.failure, 'closed')
+})

@@ -1,0 +1,71 @@
+import Database from 'better-sqlite3'
+import t from 'tap'
+import { Cells } from '../../src/ledger/cells.js'
+import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
+import { counter } from './script.js'
+
+function cells(max: number) {
+  const db = new Database(':memory:')
+  db.exec(SCHEMA)
+  return { db, cells: new Cells(db, max) }
+}
+
+t.test('counters that are not in use are forgotten, those of past windows first, and found again', async t => {
+  const { cells: small, db } = cells(4)
+  t.teardown(() => db.close())
+  for (let i = 0; i < 4; i++) small.find(counter(`tokens/k${i}/minute@0`))
+  const open = small.find(counter('tokens/held/minute@0'))
+  open.holds = 1
+  const current = small.find(counter('tokens/k0/day@0'))
+  small.tidy(59_999)
+  t.strictSame([...small.all()], [open], 'too many of the present: all that no hold needs')
+  t.equal(small.find(counter('tokens/held/minute@0')), open)
+  for (let i = 0; i < 4; i++) small.find(counter(`tokens/k${i}/minute@0`))
+  const day = small.find(counter('tokens/k0/day@0'))
+  small.tidy(60_000)
+  t.strictSame([...small.all()], [open, day])
+  t.strictSame(current, day)
+})
+
+t.test('what a hold refers to, or is yet to be written, is not forgotten', async t => {
+  const { cells: small, db } = cells(0)
+  t.teardown(() => db.close())
+  const held = small.find(counter('tokens/held/minute@0'))
+  held.holds = 1
+  const dirty = small.find(counter('tokens/dirty/minute@0'))
+  small.idOf(dirty)
+  small.touch(dirty)
+  small.find(counter('tokens/idle/minute@0'))
+  small.tidy(60_000)
+  t.strictSame([...small.all()], [held, dirty])
+})
+
+t.test('what was forgotten is read from the file', async t => {
+  const { cells: kept, db } = cells(0)
+  t.teardown(() => db.close())
+  const cell = kept.find(counter('tokens/a/minute@60000'))
+  kept.idOf(cell)
+  cell.posted = 5n
+  kept.touch(cell)
+  kept.flush()
+  kept.tidy(0)
+  t.equal(kept.peek('tokens', 'key:a', 'minute', 60_000), undefined)
+  const again = kept.find(counter('tokens/a/minute@60000'))
+  t.not(again, cell)
+  t.strictSame(again, cell)
+  t.equal(kept.byId(cell.id), again)
+  again.posted = 9n
+  kept.touch(again)
+  kept.flush()
+  kept.tidy(0)
+  t.strictSame(db.prepare('SELECT posted FROM counters').pluck().all(), [9])
+  t.throws(() => kept.byId(77), /counter 77.*is missing/)
+})
+
+t.test('meters and subjects that look alike are not mixed up', async t => {
+  const { cells: kept } = cells(10)
+  const { window } = counter('tokens/a/minute@0')
+  const first = kept.find({ meter: 'a b', subject: 'c', window })
+  t.not(kept.find({ meter: 'a', subject: 'b c', window }), first)
+  t.not(kept.find({ meter: 'a b', subject: 'c minute 0', window }), first)
+})

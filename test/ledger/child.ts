@@ -1,0 +1,58 @@
+/* A process that has a ledger, for tests that refuse it one, kill it, or take its disk away. */
+import { writeSync } from 'node:fs'
+import { requestIds, ulids } from '../../src/ids.js'
+import { openLedger } from '../../src/ledger/sqlite.js'
+import { admissionRecord, endingRecord } from './figures.js'
+import { claim } from './script.js'
+
+const [, , verb = '', path = '', durability = 'process'] = process.argv
+const newId = requestIds(ulids())
+const say = (value: unknown) => writeSync(1, `${typeof value === 'string' ? value : JSON.stringify(value)}\n`)
+const hold = (id: string) => ({
+  id,
+  at: Date.now(),
+  claims: [claim('tokens/a/day@0=5'), claim('requests/a/day@0=1:counted')],
+  record: admissionRecord(),
+})
+
+if (verb === 'open' || verb === 'open-as-nobody') {
+  if (verb === 'open-as-nobody') process.setuid?.(65534)
+  try {
+    const ledger = await openLedger({ path, durability: 'process', create: true })
+    await ledger.close()
+    say({ opened: true })
+  } catch (error) {
+    say({ error: (error as Error).message })
+  }
+} else if (verb === 'work') {
+  const ledger = await openLedger({ path, durability: durability === 'power' ? 'power' : 'process', create: true })
+  const one = async () => {
+    for (;;) {
+      const id = newId(Date.now())
+      await ledger.hold(hold(id))
+      say(`held ${id}`)
+      await ledger.settle(id, { state: 'settled', actual: { tokens: 3n }, record: endingRecord() })
+      say(`settled ${id}`)
+    }
+  }
+  // One that is open whenever the kill comes.
+  const left = newId(Date.now())
+  await ledger.hold(hold(left))
+  say(`held ${left}`)
+  await Promise.all(Array.from({ length: 64 }, one))
+} else if (verb === 'fill') {
+  const ledger = await openLedger({ path, durability: 'process', create: true })
+  const admitted: string[] = []
+  const rejections: string[] = []
+  while (ledger.failure === null) {
+    const ids = Array.from({ length: 20 }, () => newId(Date.now()))
+    const answers = await Promise.allSettled(ids.map(id => ledger.hold(hold(id))))
+    for (const [i, answer] of answers.entries()) {
+      if (answer.status === 'fulfilled') admitted.push(ids[i] as string)
+      else rejections.push(answer.reason.code)
+    }
+  }
+  const last = await ledger.open().catch(error => error.code)
+  say({ admitted, rejections, failure: ledger.failure, last })
+  await ledger.close()
+}

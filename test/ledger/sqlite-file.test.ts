@@ -1,0 +1,155 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import type { Ledger } from '../../src/ledger/ledger.js'
+import { openLedger } from '../../src/ledger/sqlite.js'
+import { openFile } from '../../src/ledger/sqlite-file.js'
+import { script } from './script.js'
+
+const CHILD = fileURLToPath(new URL('child.js', import.meta.url))
+
+function refused(t: Test, path: string, message: RegExp, create = true): Promise<unknown> {
+  return t.rejects(openLedger({ path, durability: 'power', create }), { code: 'ledger_unavailable', message }, String(message))
+}
+
+async function opened(t: Test, path: string): Promise<Ledger> {
+  const ledger = await openLedger({ path, durability: 'power', create: false })
+  t.teardown(() => ledger.close())
+  return ledger
+}
+
+async function made(t: Test): Promise<string> {
+  const path = join(t.testdir(), 'ledger.db')
+  const ledger = await openLedger({ path, durability: 'power', create: true })
+  await script(t, ledger, 'credit c1 acme 1000 -> credited\nhold r1 acme 600 tokens/a/day@0=5 -> admitted')
+  await ledger.close()
+  return path
+}
+
+t.test('a new file and its folder are for their owner alone, and so is its log', async t => {
+  const folder = join(t.testdir(), 'a', 'b')
+  const path = join(folder, 'ledger.db')
+  const ledger = await openLedger({ path, durability: 'power', create: true })
+  const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
+  t.strictSame([mode(folder), mode(path), mode(`${path}-wal`)], ['700', '600', '600'])
+  t.notOk(existsSync(`${path}-shm`), 'nothing is shared with other processes')
+  await ledger.close()
+  t.notOk(existsSync(`${path}-wal`), 'after closing there is the one file')
+})
+
+t.test('what SQLite is set to, also in a file that is there already', async t => {
+  const path = await made(t)
+  const file = await openFile({ path, durability: 'power', create: false })
+  t.teardown(() => file.close(true))
+  const settings = [
+    'locking_mode',
+    'journal_mode',
+    'synchronous',
+    'wal_autocheckpoint',
+    'page_size',
+    'trusted_schema',
+    'application_id',
+    'user_version',
+  ]
+  t.strictSame(
+    settings.map(name => file.db.pragma(name, { simple: true })),
+    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d47574c, 1],
+  )
+})
+
+t.test('a file that is missing is only made when that is wanted', async t => {
+  const path = join(t.testdir(), 'ledger.db')
+  await refused(
+    t,
+    path,
+    /ledger\.db does not exist and ledger\.create is false: bring back its volume or a backup, or set ledger\.create to true/,
+    false,
+  )
+  t.notOk(existsSync(path))
+  writeFileSync(path, '')
+  await refused(t, path, /ledger\.db is empty and ledger\.create is false/, false)
+  writeFileSync(`${path}-wal`, 'the log of a file that was lost')
+  await refused(t, path, /ledger\.db is empty, but its log ledger\.db-wal is there: bring the file back, or move the log away/)
+})
+
+t.test('a ledger of a newer gateway is refused, and not touched', async t => {
+  const path = await made(t)
+  const db = new Database(path)
+  db.pragma('user_version = 2')
+  db.close()
+  const before = readFileSync(path)
+  await refused(t, path, /was written by a newer gateway \(its schema is 2, this gateway knows 1\): run that version, or restore a backup/)
+  t.strictSame(readFileSync(path), before)
+})
+
+t.test('an SQLite file of another program is refused, and not touched', async t => {
+  const path = join(t.testdir(), 'other.db')
+  const db = new Database(path)
+  db.exec('CREATE TABLE notes (text)')
+  db.close()
+  const before = readFileSync(path)
+  await refused(t, path, /is an SQLite file of another program: choose another ledger\.path/)
+  t.strictSame(readFileSync(path), before)
+})
+
+t.test('what is no SQLite file is refused, and not touched', async t => {
+  const path = join(t.testdir({ 'ledger.db': 'gateway.yaml '.repeat(1000) }), 'ledger.db')
+  await refused(t, path, /is no ledger \(not an SQLite file\): choose another ledger\.path, or move the file away/)
+  t.equal(readFileSync(path, 'utf8'), 'gateway.yaml '.repeat(1000))
+})
+
+t.test('a file that was cut off or overwritten is refused', async t => {
+  const path = await made(t)
+  truncateSync(path, 3 * 2048)
+  await refused(t, path, /is damaged: restore a backup/)
+})
+
+t.test('a link to a file that lies elsewhere', async t => {
+  const path = await made(t)
+  const link = join(t.testdir({ elsewhere: t.fixture('symlink', path), 'ledger.db': readFileSync(path) }), 'elsewhere')
+  await script(t, await opened(t, link), 'balance acme -> posted=0 pending=600')
+  await refused(t, path, /is open in another process/)
+})
+
+t.test('a path that can be no file', async t => {
+  const folder = t.testdir({ file: 'text', folder: {} })
+  await refused(t, join(folder, 'folder'), /folder is no file: name a file in ledger\.path/)
+  await refused(t, join(folder, 'file', 'ledger.db'), /a part of that path is not a folder: choose another ledger\.path/)
+})
+
+t.test(
+  'a folder or a file that may not be written',
+  { skip: process.getuid?.() !== 0 && 'only root can become somebody else' },
+  async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'ledger-'))
+    t.teardown(() => spawnSync('rm', ['-r', folder]))
+    chmodSync(folder, 0o755)
+    const open = (path: string) => JSON.parse(String(spawnSync(process.execPath, [CHILD, 'open-as-nobody', path]).stdout)).error
+    const words = /cannot be written by this user: give it write access to the file and its folder, or choose another ledger\.path/
+    t.match(open(join(folder, 'ledger.db')), words)
+    const path = join(folder, 'own', 'ledger.db')
+    mkdirSync(join(folder, 'own'))
+    const ledger = await openLedger({ path, durability: 'power', create: true })
+    await ledger.close()
+    chownSync(join(folder, 'own'), 65534, 65534)
+    chmodSync(path, 0o444)
+    t.match(open(path), words)
+  },
+)
+
+t.test('a process that exits without closing leaves a whole file', async t => {
+  const path = await made(t)
+  const text = `
+    const { openLedger } = await import(${JSON.stringify(new URL('../../src/ledger/sqlite.js', import.meta.url).href)})
+    const ledger = await openLedger({ path: ${JSON.stringify(path)}, durability: 'power', create: false })
+    await ledger.credit({ id: 'c2', account: 'acme', amount: 5n, note: '', at: 1 })
+    process.exit(0)`
+  t.equal(spawnSync(process.execPath, ['--input-type=module', '-e', text]).status, 0)
+  const ledger = await openLedger({ path, durability: 'power', create: false })
+  t.equal((await ledger.wallet('acme')).credited, 1005n)
+  await ledger.close()
+})

@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import type { JsonObject } from '../../src/json.js'
+import { chatTokens } from '../../src/metering/chat.js'
+import { textTokens } from '../../src/metering/estimate.js'
+import { audioTokens, fileTokens } from '../../src/metering/media.js'
+import { TextSum } from '../../src/metering/text.js'
+import { toolTokens } from '../../src/metering/tools.js'
+import { sampleModel } from '../support/sample-call.js'
+
+const gpt = sampleModel({ upstream: 'gpt-4o' })
+const tokens = (body: JsonObject, model = gpt) => chatTokens(body, model)
+const said = (content: JsonObject['content'], more: JsonObject = {}) => ({ messages: [{ role: 'user', content, ...more }] })
+
+interface Row {
+  readonly o200k: number
+  readonly cl100k: number
+  readonly tools: readonly JsonObject[]
+}
+const root = new URL('../../../', import.meta.url)
+const rows = readFileSync(new URL('test/fixtures/estimate/tools.jsonl', root), 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map(line => JSON.parse(line) as Row)
+
+t.test('messages cost what was measured of the wire', async t => {
+  const hello = { role: 'user', content: 'Hello' }
+  for (const [n, measured] of [8, 13, 18, 23, 28].entries()) {
+    const over = tokens({ messages: new Array<JsonObject>(n + 1).fill(hello) }) - measured
+    t.ok(over === 0 || over === 1, `${n + 1} messages: ${over} too many`)
+  }
+})
+
+t.test('definitions of tools are never too low, and at most 25 % too high', async t => {
+  for (const family of ['o200k', 'cl100k'] as const) {
+    for (const [i, row] of rows.entries()) {
+      const sum = new TextSum()
+      const ratio = (toolTokens(row.tools, family, sum) + sum.tokens(family)) / row[family]
+      t.ok(ratio >= 1 && ratio <= 1.25, `${family} ${i}: ${ratio.toFixed(2)}`)
+    }
+  }
+})
+
+t.test('each thing that a provider counts adds to the estimate', async t => {
+  const plain = tokens(said('What is the weather in Tehran?'))
+  const schema = { type: 'object', properties: { city: { type: 'string', description: 'Where' } } }
+  const tool = { type: 'function', function: { name: 'get_weather', description: 'Tells the weather', parameters: schema } }
+  const call = { id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Tehran"}' } }
+  const more: readonly (readonly [name: string, body: JsonObject, least: number])[] = [
+    ['name', said('What is the weather in Tehran?', { name: 'mina' }), 2],
+    ['a tool', { ...said('What is the weather in Tehran?'), tools: [tool] }, 30],
+    [
+      'a custom tool',
+      { ...said('What is the weather in Tehran?'), tools: [{ type: 'custom', custom: { name: 'sql', description: 'Runs SQL' } }] },
+      15,
+    ],
+    ['a legacy function', { ...said('What is the weather in Tehran?'), functions: [tool.function] }, 30],
+    [
+      'a forced tool',
+      { ...said('What is the weather in Tehran?'), tool_choice: { type: 'function', function: { name: 'get_weather' } } },
+      5,
+    ],
+    [
+      'an answer schema',
+      { ...said('What is the weather in Tehran?'), response_format: { type: 'json_schema', json_schema: { name: 'w', schema } } },
+      20,
+    ],
+    [
+      'a call',
+      { messages: [...said('What is the weather in Tehran?').messages, { role: 'assistant', content: null, tool_calls: [call] }] },
+      14,
+    ],
+    [
+      'a result',
+      { messages: [...said('What is the weather in Tehran?').messages, { role: 'tool', tool_call_id: 'call_1', content: '14 °C' }] },
+      7,
+    ],
+    [
+      'reasoning handed back',
+      {
+        messages: [
+          ...said('What is the weather in Tehran?').messages,
+          { role: 'assistant', content: 'a', reasoning_content: 'I must look it up first.' },
+        ],
+      },
+      11,
+    ],
+    [
+      'an image',
+      said([
+        { type: 'text', text: 'What is the weather in Tehran?' },
+        { type: 'image_url', image_url: { url: 'https://a.example/b.png', detail: 'low' } },
+      ]),
+      85,
+    ],
+    [
+      'a part of a new kind',
+      said([
+        { type: 'text', text: 'What is the weather in Tehran?' },
+        { type: 'note', note: { body: 'bring an umbrella' } },
+      ]),
+      4,
+    ],
+  ]
+  for (const [name, body, least] of more) t.ok(tokens(body) >= plain + least, `${name}: ${tokens(body) - plain}`)
+  t.equal(tokens({ ...said('Hello'), response_format: { type: 'text' } }), tokens(said('Hello')))
+  t.equal(tokens({ ...said('Hello'), tools: [] }), tokens(said('Hello')))
+  t.equal(tokens({ ...said('Hello'), tool_choice: 'auto' }), tokens(said('Hello')))
+})
+
+t.test('base64 is never counted as text', async t => {
+  const data = Buffer.alloc(300_000, 'lamp').toString('base64')
+  const parts: readonly JsonObject[] = [
+    { type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } },
+    { type: 'image_url', image_url: `data:image/png;base64,${data}` },
+    { type: 'image', source: `data:image/webp;base64,${data}` },
+  ]
+  for (const part of parts) t.ok(tokens(said([part])) < 2000)
+})
+
+t.test('other providers wrap more around messages and tools', async t => {
+  const body = { ...said('Hello'), tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }] }
+  const claude = sampleModel({ upstream: 'claude-sonnet-5' }, { kind: 'anthropic' })
+  t.ok(tokens(body, claude) > 600, 'Claude gets a hidden text about tools')
+  for (const upstream of ['gemini-3-flash', 'llama-3.3-70b']) t.ok(tokens(body, sampleModel({ upstream })) > tokens(body))
+  t.ok(tokens(body, sampleModel({ tokenizer: 'bytes' })) >= JSON.stringify(body.tools).length)
+})
+
+t.test('audio counts by its length', async t => {
+  const wav = Buffer.alloc(44 + 320_000)
+  wav.write('RIFF\0\0\0\0WAVEfmt ', 'latin1')
+  wav.writeUInt32LE(32_000, 28)
+  t.equal(audioTokens(wav.toString('base64')), Math.ceil((320_044 / 32_000) * 32))
+  const mp3 = Buffer.alloc(160_000)
+  mp3.set([0xff, 0xfb, 0x90, 0])
+  t.equal(audioTokens(mp3.toString('base64')), 320, '128 kbit/s: ten seconds')
+  const tagged = Buffer.concat([Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 1, 0]), Buffer.alloc(128), mp3])
+  t.equal(audioTokens(tagged.toString('base64')), 320, 'behind a tag')
+  t.equal(audioTokens(Buffer.alloc(20_000, 1).toString('base64')), 320, 'unknown: the thinnest speech')
+  t.equal(audioTokens(''), 0)
+})
+
+t.test('files count as pages, text files as text', async t => {
+  const pdf = (bytes: number) => `data:application/pdf;base64,${Buffer.alloc(bytes).toString('base64')}`
+  const sum = new TextSum()
+  t.equal(fileTokens(pdf(100), { context: null }, sum), 3000)
+  t.equal(fileTokens(pdf(10_000), { context: null }, sum), 9000)
+  t.equal(fileTokens(pdf(9_000_000), { context: null }, sum), 300_000)
+  t.equal(fileTokens(null, { context: null }, sum), 300_000, 'a file that the provider already has')
+  t.equal(fileTokens(null, { context: 128_000 }, sum), 128_000)
+  t.equal(sum.tokens('bytes'), 0)
+  const note = 'The bakery closes at seven. '.repeat(40)
+  t.equal(fileTokens(`data:text/plain;base64,${Buffer.from(note).toString('base64')}`, { context: null }, sum), 0)
+  t.equal(sum.tokens('o200k'), textTokens(note, 'o200k'))
+})
