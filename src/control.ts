@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { isMainThread } from 'node:worker_threads'
 import { filter, OPERATIONS, type Operations } from './control/operations.js'
 import { type Address, addressOf, socketOf } from './control/place.js'
-import { decode, encode, RequestError } from './control/wire.js'
+import { decode, encode, encodeRecord, RequestError } from './control/wire.js'
 import type { SqliteLedger } from './ledger/sqlite.js'
 import type { UsageFilter } from './ledger/usage.js'
 
@@ -124,7 +124,7 @@ async function answer(ledger: SqliteLedger, request: IncomingMessage, response: 
 
 async function records(ledger: SqliteLedger, query: UsageFilter, response: ServerResponse): Promise<void> {
   const lines = async function* () {
-    for await (const page of ledger.pages(query)) yield `${page.map(encode).join('\n')}\n`
+    for await (const page of ledger.pages(query)) yield `${page.map(encodeRecord).join('\n')}\n`
   }
   response.writeHead(200, { 'content-type': 'application/x-ndjson' })
   try {

@@ -4,7 +4,7 @@ import type { UsageRecord } from '../ledger/ledger.js'
 import type { UsageFilter } from '../ledger/usage.js'
 import type { Answer, Arguments, Operations } from './operations.js'
 import { addressOf } from './place.js'
-import { decode, encode } from './wire.js'
+import { decode, decodeRecord, encode } from './wire.js'
 
 /** A running gateway, asked over its control socket. */
 export interface Remote {
@@ -69,7 +69,7 @@ async function* lines(socket: string, query: UsageFilter): AsyncGenerator<UsageR
     for await (const chunk of response as AsyncIterable<string>) {
       const whole = (rest + chunk).split('\n')
       rest = whole.pop() ?? ''
-      for (const line of whole) yield decode(line) as UsageRecord
+      for (const line of whole) yield decodeRecord(line)
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error

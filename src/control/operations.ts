@@ -1,3 +1,4 @@
+import { isTimezone } from '../config/dates.js'
 import type { Booking } from '../ledger/accounts.js'
 import type { Credit, Difference, OpenHold, Wallet } from '../ledger/ledger.js'
 import type { SqliteLedger } from '../ledger/sqlite.js'
@@ -35,7 +36,8 @@ export const OPERATIONS = {
     if (!Array.isArray(by) || by.some(name => !DIMENSIONS.includes(name)) || new Set(by).size < by.length)
       throw new RequestError(`by is a list of ${DIMENSIONS.join(', ')}`)
     if (calendar !== 'gregorian' && calendar !== 'persian') throw new RequestError('calendar is gregorian or persian')
-    return ledger.usage({ ...filter(query), by, timezone: text('timezone', timezone), calendar })
+    if (!isTimezone(text('timezone', timezone))) throw new RequestError(`there is no time zone ${JSON.stringify(timezone)}`)
+    return ledger.usage({ ...filter(query), by, timezone, calendar })
   },
 
   verify: (ledger: SqliteLedger, _: object): Promise<Difference[]> => ledger.verify(),
