@@ -165,15 +165,15 @@ function periods(timezone: string, calendar: 'gregorian' | 'persian'): { readonl
   const place = zone(timezone)
   const window = windows(timezone, calendar)
   const named = (kind: Period, name: (start: number) => string) => {
-    let start = Number.NaN
-    let last = ''
+    // Groups come sorted by other columns first, so times jump; finding a window anew takes 0.3 ms. 35,000 quarters of an hour are a year.
+    const known = new Map<number, string>()
     return (at: number) => {
-      const found = window(kind, at)
-      if (found.start !== start) {
-        start = found.start
-        last = name(start)
+      let label = known.get(at)
+      if (label === undefined) {
+        label = name(window(kind, at).start)
+        known.set(at, label)
       }
-      return last
+      return label
     }
   }
   const persian = new Intl.DateTimeFormat('en-US', {
