@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { parseArgs } from 'node:util'
 import type { Config } from '../config/config.js'
 import { DEMO_SECRET } from '../config/keys.js'
 import { Gateway } from '../gateway.js'
 import { createLog, droppedLine, type Log } from '../telemetry/log.js'
 import { createOutput, toDescriptor } from '../telemetry/output.js'
+import { COMMON, noMore, readFlags } from '../terminal/flags.js'
 import { VERSION } from '../version.js'
 import type { Io } from './command.js'
 
@@ -24,7 +24,9 @@ const LOG_PENDING_MAX = 8 * 1024 * 1024
 const LOG_REST_MS = 5
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({ args, options: { config: { type: 'string', short: 'c', default: 'gateway.yaml' } } })
+  const { flags, words } = readFlags(args, { config: COMMON.config })
+  noMore(words)
+  const file = flags.config ?? 'gateway.yaml'
   let log: Log | undefined
   const make = (config: Config): Log => {
     log = makeLog(config)
@@ -32,7 +34,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   // Signals that come while it starts must not leave a half-started process behind.
   const stopping = new Stopping()
-  const gateway = await start(values.config, io, make)
+  const gateway = await start(file, io, make)
   for (const warning of gateway.warnings) io.stderr(`warning: ${warning}\n`)
   greet(gateway, io, log as Log)
   process.on('SIGHUP', () => void gateway.reload())
