@@ -54,7 +54,14 @@ export async function startControl({ ledger, path, failed }: ControlOptions): Pr
     throw error
   }
   server.on('error', failed)
-  return { socket, close: () => close(server, address) }
+  let closed: Promise<void> | undefined
+  return {
+    socket,
+    close: () => {
+      closed ??= close(server, address)
+      return closed
+    },
+  }
 }
 
 /** The mask counts at once, `chmod` only a moment later; but it is the whole process's, and threads may not change it. */
