@@ -103,7 +103,7 @@ t.test('records, one line each, with no hold that is open', async t => {
 t.test('an empty answer says why it may be empty', async t => {
   const folder = await filled(t)
   t.match(await run(folder, 'usage', '--key', 'aa'), { code: 0, out: '', err: /The config has no key "aa" \(did you mean "a"\?\)/ })
-  t.match(await run(folder, 'usage', '--since', '1s'), { code: 0, out: '', err: /^No request has ended, from 20/ })
+  t.match(await run(folder, 'usage', '--since', '1s'), { code: 0, out: '', err: /^No request has ended from 20/ })
   t.equal((await run(folder, 'usage', '--since', '1s', '--format', 'csv')).out.split('\n').length, 2, 'the names of the columns stay')
 })
 
