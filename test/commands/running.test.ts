@@ -39,7 +39,14 @@ t.test('beside a running gateway', async t => {
   t.match(await cli(folder, ...credit), { code: 0, err: /Nothing changed/ })
   t.equal((await running.post('/v1/chat/completions', ASK)).status, 200, 'the credit counts at once')
 
-  far.script = chat({ delayMs: 1500 })
+  let release = (): void => {}
+  const released = new Promise<void>(resolve => {
+    release = resolve
+  })
+  far.script = async (...call) => {
+    await released
+    return chat()(...call)
+  }
   const slow = running.post('/v1/chat/completions', ASK)
   while (far.seen.length < 2) await new Promise(resolve => setTimeout(resolve, 5))
   const [holds, usage, verified] = await Promise.all([
@@ -50,6 +57,7 @@ t.test('beside a running gateway', async t => {
   t.match(JSON.parse(holds.out), [{ key: 'a', model: 'up/m', surface: 'chat' }])
   t.match(usage.out, /^a +up\/m +1 +0 +9 +0 +2 +13$/m)
   t.match(verified, { code: 0, err: /agrees/ })
+  release()
   t.equal((await slow).status, 200)
 
   t.match(await cli(folder, 'ledger', 'backup', 'copy.db'), { code: 0 })
