@@ -51,7 +51,7 @@ function relaying(observe: ((chunk: object) => void) | null = null) {
     attempt: attempt as unknown as Attempt,
     stream,
     writeTimeoutMs: 60_000,
-    observe,
+    watch: observe === null ? null : { head: () => {}, event: observe },
     begun: () => begun++,
   })
   const push = (...data: string[]) => stream.push(Buffer.from(framed(data, false)))
@@ -161,7 +161,7 @@ t.test('what was ready before the relay is told and observed first', async t => 
     attempt: {} as Attempt,
     stream,
     writeTimeoutMs: 1,
-    observe: chunk => seen.push(chunk),
+    watch: { head: () => {}, event: chunk => seen.push(chunk) },
     begun: () => {},
   })
   t.strictSame(await relay.ended, { error: null })
@@ -178,7 +178,7 @@ async function between(t: Test, script: Script, writeTimeoutMs: number) {
     const answered = await running.answered
     if (answered.kind !== 'stream') throw new Error('not streamed')
     sendStreamHead(response, 'req_1', {})
-    const relay = new StreamRelay({ response, attempt: running, stream: answered.stream, writeTimeoutMs, observe: null, begun: () => {} })
+    const relay = new StreamRelay({ response, attempt: running, stream: answered.stream, writeTimeoutMs, watch: null, begun: () => {} })
     response.on('close', () => {
       if (response.writableFinished) return
       relay.deafen()
