@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/errors.js'
 import { endWithin, sendStreamHead } from '../../src/http/respond.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
 import { Drains } from '../../src/upstream/drains.js'
-import { type Relayed, StreamRelay } from '../../src/upstream/relay.js'
+import { type Relayed, type RelayFacts, StreamRelay } from '../../src/upstream/relay.js'
 import { framed, telling } from '../support/answer-stream.js'
 import { attempts } from '../support/attempts.js'
 import { provider, type Script } from '../support/provider.js'
@@ -32,10 +32,11 @@ class FakeResponse extends EventEmitter {
   }
 }
 
-function relaying(observe: ((chunk: object) => void) | null = null) {
+function relaying(watch: RelayFacts['watch'] = null) {
   const response = new FakeResponse()
   const calls: string[] = []
   const { stream } = telling({ attached: false })
+  stream.push(Buffer.from(framed([START], false)))
   let begun = 0
   const attempt = {
     pause: () => calls.push('pause'),
@@ -51,28 +52,32 @@ function relaying(observe: ((chunk: object) => void) | null = null) {
     attempt: attempt as unknown as Attempt,
     stream,
     writeTimeoutMs: 60_000,
-    watch: observe === null ? null : { head: () => {}, event: observe },
+    watch,
     begun: () => begun++,
   })
   const push = (...data: string[]) => stream.push(Buffer.from(framed(data, false)))
   return { response, calls, stream, relay, push, begun: () => begun }
 }
 
+const FIRST = framed([START], false)
+
 t.test('each event is written as it comes, and the last bytes are left to the caller', async t => {
   const { response, relay, push, stream, begun } = relaying()
-  t.equal(begun(), 0)
-  push(START)
-  t.strictSame(response.written, [framed([START], false)])
+  t.equal(begun(), 1)
+  t.strictSame(response.written, [FIRST], 'what was there already comes first')
+  push(LONG)
+  t.strictSame(response.written, [FIRST, framed([LONG], false)])
   push(STOP, '[DONE]')
   stream.end()
   t.strictSame(await relay.ended, { error: null })
-  t.strictSame(response.written, [framed([START], false), framed([STOP], false)])
+  t.strictSame(response.written, [FIRST, framed([LONG], false), framed([STOP], false)])
   t.equal(begun(), 1)
 })
 
 t.test('a silent stream is kept alive every 15 s, and a lively one is left alone', async t => {
   const timers = fakeTimers(t)
   const { response, relay, push } = relaying()
+  response.written.length = 0
   timers.advance(14_999)
   t.strictSame(response.written, [])
   timers.advance(1)
@@ -80,7 +85,7 @@ t.test('a silent stream is kept alive every 15 s, and a lively one is left alone
   timers.advance(30_000)
   t.strictSame(response.written, [': ping\n\n', ': ping\n\n', ': ping\n\n'])
   timers.advance(14_000)
-  push(START)
+  push(LONG)
   timers.advance(14_999)
   t.equal(response.written.length, 4, 'an event counts as life')
   timers.advance(1)
@@ -92,15 +97,35 @@ t.test('a silent stream is kept alive every 15 s, and a lively one is left alone
   t.equal(timers.set, 0)
 })
 
+t.test('a stream that begins with silence sends a comment, and its head with it', async t => {
+  const timers = fakeTimers(t)
+  const response = new FakeResponse()
+  const { stream } = telling({ attached: false })
+  const facts = {
+    response: response as unknown as ServerResponse,
+    attempt: {} as Attempt,
+    stream,
+    writeTimeoutMs: 1,
+    watch: null,
+    begun: () => {},
+  }
+  const relay = new StreamRelay(facts)
+  t.strictSame(response.written, [': ping\n\n'])
+  timers.advance(15_000)
+  t.equal(response.written.length, 2)
+  stream.push(Buffer.from(framed([START, STOP])))
+  t.strictSame(await relay.ended, { error: null })
+})
+
 t.test('a client that is slow stops the provider, until it has read; but not for ever', async t => {
   const timers = fakeTimers(t)
   const { response, calls, push, relay, stream } = relaying()
   response.room = false
-  push(START)
+  push(LONG)
   push(LONG)
   t.strictSame(calls, ['pause'], 'once')
   timers.advance(59_999)
-  t.equal(response.written.length, 2, 'no ping is put on the heap')
+  t.equal(response.written.length, 3, 'no ping is put on the heap')
   response.emit('drain')
   t.strictSame(calls, ['pause', 'resume'])
   timers.advance(1)
@@ -117,7 +142,7 @@ t.test('the end of the provider ends the wait for the client, too: the time for 
   const timers = fakeTimers(t)
   const { response, push, relay } = relaying()
   response.room = false
-  push(START, STOP, '[DONE]')
+  push(LONG, STOP, '[DONE]')
   await relay.ended
   t.equal(timers.set, 0)
   t.equal(response.listenerCount('drain'), 0)
@@ -126,33 +151,46 @@ t.test('the end of the provider ends the wait for the client, too: the time for 
 t.test('a client that has left hears nothing more, and holds up nobody', async t => {
   const { response, calls, push, relay } = relaying()
   response.room = false
-  push(START)
+  push(LONG)
   relay.deafen()
   t.strictSame(calls, ['pause', 'resume'])
   push(LONG)
   push(STOP, '[DONE]')
   t.strictSame(await relay.ended, { error: null }, 'the provider is read to its end')
-  t.equal(response.written.length, 1)
+  t.equal(response.written.length, 2)
   t.equal(response.listenerCount('drain'), 0)
 })
 
 t.test('a policy that throws cuts the answer off: nothing more is written, and the provider is left', async t => {
-  const seen: object[] = []
-  const { calls, push, relay, response } = relaying(chunk => {
+  const seen: unknown[] = []
+  const fault = new Error('a word that must not be')
+  const event = (chunk: object): void => {
     seen.push(chunk)
-    if (seen.length === 2) throw new Error('a word that must not be')
-  })
-  push(START)
+    if (seen.length === 3) throw fault
+  }
+  const { calls, push, relay, response } = relaying({ head: () => seen.push('head'), event })
   push(LONG, LONG)
   const { error } = (await relay.ended) as Relayed
-  t.match(error, { code: 'internal_error', message: 'A policy cut the answer off.' })
+  t.match(error, { code: 'internal_error', message: 'A policy cut the answer off.', cause: fault })
   t.strictSame(calls, ['abort internal_error'])
-  t.equal(seen.length, 2, 'it is not asked again')
-  t.strictSame(response.written, [framed([START], false)])
+  t.strictSame(seen, ['head', JSON.parse(START), JSON.parse(LONG)], 'it is not asked again')
+  t.strictSame(response.written, [FIRST])
+})
+
+t.test("a policy's own refusal is what the client is told, at the head too", async t => {
+  const refusal = new GatewayError('not_today', 'No.', { status: 403 })
+  const { calls, relay, response } = relaying({
+    head: () => {
+      throw refusal
+    },
+    event: () => t.fail('nothing is asked behind it'),
+  })
+  t.equal((await relay.ended).error, refusal)
+  t.strictSame([calls, response.written], [['abort not_today'], []])
 })
 
 t.test('what was ready before the relay is told and observed first', async t => {
-  const seen: object[] = []
+  const seen: unknown[] = []
   const response = new FakeResponse()
   const { stream } = telling({ attached: false })
   stream.push(Buffer.from(framed([START, STOP])))
@@ -161,12 +199,12 @@ t.test('what was ready before the relay is told and observed first', async t => 
     attempt: {} as Attempt,
     stream,
     writeTimeoutMs: 1,
-    watch: { head: () => {}, event: chunk => seen.push(chunk) },
+    watch: { head: () => seen.push('head'), event: chunk => seen.push(chunk) },
     begun: () => {},
   })
   t.strictSame(await relay.ended, { error: null })
   t.strictSame(response.written, [framed([START, STOP], false)])
-  t.equal(seen.length, 2)
+  t.strictSame(seen, ['head', JSON.parse(START), JSON.parse(STOP)])
 })
 
 /** A gateway of one route and no policies between a client and a provider. */
