@@ -98,6 +98,7 @@ export class SseParser {
     }
     const line = bytes.toString('utf8', from, end)
     if (line === 'data') this.#append('', end - from)
+    else if (line === 'event') this.#event = ''
     else if (line.startsWith('event:')) this.#event = line.slice(line[6] === ' ' ? 7 : 6)
   }
 
@@ -113,7 +114,7 @@ export class SseParser {
     this.#data = null
     this.#event = undefined
     this.#bytes = 0
-    if (data !== null && data !== '') event(name === undefined ? { data } : { event: name, data })
+    if (data !== null && data !== '') event(name === undefined || name === '' ? { data } : { event: name, data })
   }
 }
 
