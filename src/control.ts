@@ -54,7 +54,14 @@ export async function startControl({ ledger, path, failed }: ControlOptions): Pr
     throw error
   }
   server.on('error', failed)
-  return { socket, close: () => close(server, address) }
+  let closed: Promise<void> | undefined
+  return {
+    socket,
+    close: () => {
+      closed ??= close(server, address)
+      return closed
+    },
+  }
 }
 
 /** The mask counts at once, `chmod` only a moment later; but it is the whole process's, and threads may not change it. */
@@ -154,15 +161,14 @@ async function body(request: IncomingMessage): Promise<object> {
   throw new RequestError('the body is a JSON object')
 }
 
-/** A stream that has begun is cut off, which its reader notices. Amounts out of range are the asker's fault. */
+/** A stream that has begun is cut off, which its reader notices. */
 function fail(response: ServerResponse, error: unknown, failure: string | null): void {
   if (response.headersSent) {
     response.destroy()
     return
   }
-  const asked = error instanceof RequestError || error instanceof RangeError
   const message = failure ?? (error instanceof Error ? error.message : String(error))
-  reply(response, asked ? 400 : 500, { error: message })
+  reply(response, error instanceof RequestError ? 400 : 500, { error: message })
 }
 
 function reply(response: ServerResponse, status: number, value: unknown): void {

@@ -155,9 +155,8 @@ function remark(rows: readonly UsageRow[], filter: UsageFilter, { config, timezo
   const { since, until } = period(filter, timezone)
   const span = `${since === null ? '' : ` from ${since}`}${until === null ? '' : ` before ${until}`}`
   if (rows.length > 0) return span === '' ? '' : `Usage${span}.\n`
-  const lines = [
-    `No request has ended${span === '' ? '' : `,${span}`}${Object.values(filter).some(value => typeof value === 'string') ? ' that fits' : ''}.`,
-  ]
+  const fits = Object.values(filter).some(value => typeof value === 'string') ? ' that fits' : ''
+  const lines = [`No request${fits} has ended${span}.`]
   for (const [what, names] of [
     ['key', config?.keys],
     ['account', config?.accounts],

@@ -26,7 +26,13 @@ export const OPERATIONS = {
     const { id, account, amount, note, at } = credit
     if (typeof amount !== 'bigint' || amount === 0n) throw new RequestError('amount is a whole number other than 0')
     if (typeof note !== 'string') throw new RequestError('note is a text')
-    return ledger.book({ id: text('id', id), account: text('account', account), amount, note, at: moment('at', at) }, overdraw === true)
+    const checked = { id: text('id', id), account: text('account', account), amount, note, at: moment('at', at) }
+    try {
+      return await ledger.book(checked, overdraw === true)
+    } catch (error) {
+      if (error instanceof RangeError) throw new RequestError(error.message, { cause: error })
+      throw error
+    }
   },
 
   holds: (ledger: SqliteLedger, _: object): Promise<OpenHold[]> => ledger.open(),

@@ -6,6 +6,8 @@ export type Cell = string | number | Amount | null | undefined
 export interface Column<Row> {
   readonly title: string
   readonly cell: (row: Row) => Cell
+  /** It stands to the right though there may be words in all of its rows. */
+  readonly right?: true
 }
 
 /**
@@ -14,9 +16,8 @@ export interface Column<Row> {
  */
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], total?: readonly Cell[]): string {
   const cells = rows.map(row => columns.map(({ cell }) => cell(row)))
-  const right = columns.map((_, i) =>
-    [...cells, ...(total === undefined ? [] : [total])].some(line => typeof line[i] === 'number' || typeof line[i] === 'bigint'),
-  )
+  const all = total === undefined ? cells : [...cells, total]
+  const right = columns.map((column, i) => column.right ?? all.some(line => typeof line[i] === 'number' || typeof line[i] === 'bigint'))
   const lines = [columns.map(({ title }) => title), ...cells.map(line => line.map(show)), ...(total === undefined ? [] : [total.map(show)])]
   const widths = columns.map((_, i) => Math.max(...lines.map(line => widthOf(line[i] ?? ''))))
   const printed = lines.map(line =>
