@@ -32,6 +32,7 @@ export interface GatewayOptions {
 }
 
 interface Parts extends SetUpFacts {
+  readonly services: Services
   readonly options: GatewayOptions
   readonly loaded: Loaded
   readonly metrics: Metrics
@@ -109,7 +110,7 @@ export class Gateway {
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -207,12 +208,13 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch } = this.#parts
+    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()
     await serving.runtime.upstreams.close()
+    await services.offload.close()
     await control?.close()
     await ledger.close()
     await ops?.close()
