@@ -4,9 +4,11 @@ import t, { type Test } from 'tap'
 import type { Surface } from '../src/endpoints/endpoint.js'
 import { GatewayError } from '../src/errors.js'
 import type { JsonObject } from '../src/json.js'
-import { Offload } from '../src/offload.js'
+import { INLINE_BYTES_MAX, Offload } from '../src/offload.js'
 import { type Question, readQuestion, understand } from '../src/understand.js'
 import { outgoing } from '../src/upstream/outgoing.js'
+import { gateway, yaml } from './support/gateway.js'
+import { provider } from './support/provider.js'
 import { type Asking, asking, endpointOf, MODELS } from './support/questions.js'
 
 const CALL = { id: '01K9ZB3J6Q0V8N7T5R4W2Y1XCD', created: 1_700_000_000 }
@@ -18,7 +20,10 @@ function offloading(t: Test) {
   const started = (worker: Worker) => workers.push(worker)
   process.on('worker', started)
   const offload = new Offload()
+  // The thread keeps no process alive, and there is nothing else here that would.
+  const alive = setInterval(() => {}, 1_000)
   t.teardown(async () => {
+    clearInterval(alive)
     process.removeListener('worker', started)
     await offload.close()
   })
@@ -138,9 +143,6 @@ t.test('a thread that dies fails what it was working on, and the next body start
   const { ask, workers, offload } = offloading(t)
   const body = JSON.stringify({ model: 'up/m', messages: MESSAGES })
   const large = Buffer.from(JSON.stringify({ model: 'up/m', messages: [{ role: 'user', content: 'x '.repeat(4_000_000) }] }))
-  // The thread keeps no process alive, and there is nothing else here that would.
-  const alive = setInterval(() => {}, 1_000)
-  t.teardown(() => clearInterval(alive))
   await ask(there, body)
   const worker = workers[0] as Worker
   const exit = new Promise(resolve => worker.once('exit', resolve))
@@ -157,4 +159,18 @@ t.test('a thread that dies fails what it was working on, and the next body start
   const asked = ask(there, large)
   void offload.close()
   await t.rejects(asked, { message: 'the thread for large bodies ended' })
+})
+
+t.test('a large body is answered like a small one, and its thread does not keep a gateway alive that stops', async t => {
+  const far = await provider(t)
+  const running = await gateway(t, yaml(far.url))
+  const content = 'word '.repeat(INLINE_BYTES_MAX / 4)
+  const answer = await running.post('/v1/chat/completions', { model: 'up/m', messages: [{ role: 'user', content }] })
+  t.equal(answer.status, 200)
+  t.strictSame(far.seen[0]?.body.messages, [{ role: 'user', content }])
+  const late = setTimeout(() => running.process.kill('SIGKILL'), 10_000)
+  t.equal(await running.stop(), 0, 'it ended by itself')
+  clearTimeout(late)
+  const [record] = await running.records()
+  t.match(record, { state: 'settled', input_tokens: 9, output_tokens: 2 })
 })
