@@ -3,12 +3,13 @@ import type { Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
+import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
 import { type Listener, listen } from './http/listener.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
-import { openLedger } from './ledger/sqlite.js'
+import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Offload } from './offload.js'
 import { readConfig } from './read-config.js'
@@ -31,12 +32,14 @@ export interface GatewayOptions {
 }
 
 interface Parts extends SetUpFacts {
+  readonly services: Services
   readonly options: GatewayOptions
   readonly loaded: Loaded
   readonly metrics: Metrics
   readonly serving: Serving
   readonly listener: Listener
   readonly ops: Ops | null
+  readonly control: Control | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
 }
@@ -105,7 +108,9 @@ export class Gateway {
       const checks = (): readonly Check[] => gateway?.checks() ?? []
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
-      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, recovered, watch })
+      undo.unshift(async () => ops?.close())
+      const control = await openControl(ledger, config, log)
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -203,15 +208,28 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, ledger, log, watch } = this.#parts
+    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()
     await serving.runtime.upstreams.close()
+    await services.offload.close()
+    await control?.close()
     await ledger.close()
     await ops?.close()
     await log.drained()
+  }
+}
+
+/** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */
+async function openControl(ledger: SqliteLedger, config: Config, log: Log): Promise<Control | null> {
+  try {
+    const failed = (error: unknown): void => log.warn('the control socket failed to answer', { error })
+    return await startControl({ ledger, path: config.ledger.path, failed })
+  } catch (error) {
+    log.warn('there is no control socket: the command line can reach the ledger only while the gateway is stopped', { error })
+    return null
   }
 }
 

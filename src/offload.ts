@@ -65,6 +65,7 @@ export class Offload {
     })
   }
 
+  /** Ends the thread. What it has not answered yet is rejected. */
   async close(): Promise<void> {
     await this.#worker?.terminate()
   }
@@ -72,10 +73,11 @@ export class Offload {
   #running(): Worker {
     if (this.#worker !== null) return this.#worker
     const worker = new Worker(new URL('./offload-thread.js', import.meta.url))
-    worker.unref()
     worker.on('message', (told: Told) => this.#told(told))
     worker.on('error', error => this.#died(error))
     worker.on('exit', () => this.#died(new Error('the thread for large bodies ended')))
+    // After the listeners: one for messages makes it keep the process alive again.
+    worker.unref()
     this.#worker = worker
     this.#configs = new WeakMap()
     return worker

@@ -65,6 +65,7 @@ export class Attempt implements Receiver {
   #bytes = 0
   #stream: AnswerStream | null = null
   #told = false
+  #paused = false
   #waiting: NodeJS.Timeout
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | null = null
@@ -90,12 +91,14 @@ export class Attempt implements Receiver {
   }
 
   pause(): void {
+    this.#paused = true
     this.#delivery.pause()
     // A client that does not read is not the provider's silence.
     clearTimeout(this.#waiting)
   }
 
   resume(): void {
+    this.#paused = false
     if (this.#mode === 'over') return
     this.#waitFor('idle')
     this.#delivery.resume()
@@ -132,7 +135,8 @@ export class Attempt implements Receiver {
 
   data(chunk: Buffer): void {
     if (this.#mode === 'over') return
-    this.#waiting.refresh()
+    // A timer that was stopped would start again.
+    if (!this.#paused) this.#waiting.refresh()
     if (this.#mode === 'events') {
       const stream = this.#stream as AnswerStream
       stream.push(chunk)
@@ -176,7 +180,7 @@ export class Attempt implements Receiver {
     this.#fail(
       failure.kind === 'refused'
         ? new GatewayError('upstream_unavailable', 'The provider cannot be reached.', { retryable: true, cause: failure.cause })
-        : new GatewayError('upstream_error', 'The connection to the provider broke.', { cause: failure.cause }),
+        : new GatewayError('upstream_error', 'The connection to the provider broke.', { retryable: true, cause: failure.cause }),
     )
   }
 
@@ -250,12 +254,13 @@ export class Attempt implements Receiver {
   }
 
   readonly #timedOut = (which: string, ms: number): void => {
-    const sent = this.#delivery.sent
+    // Another target may answer in time; but who has waited for all the time there was waits no longer.
+    const retryable = which !== 'total' || !this.#delivery.sent
     this.#stop()
     this.#delivery.abort()
     this.#fail(
       new GatewayError('upstream_timeout', `The provider was too slow: timeout.${which} of ${ms / 1000} s has passed.`, {
-        retryable: !sent,
+        retryable,
       }),
     )
   }
@@ -281,7 +286,7 @@ export class Attempt implements Receiver {
   #refusal(failure: Failure & { readonly status: number }): GatewayError {
     const { settings, call } = this.#facts
     const message = failure.message === undefined ? {} : { message: scrub(failure.message, secretsOf(settings)) }
-    return refusalOf({ ...failure, ...message }, name => call.body[name] !== undefined)
+    return refusalOf({ ...failure, ...message }, name => Object.hasOwn(call.body, name))
   }
 
   /** What a failure inside an answer means. */

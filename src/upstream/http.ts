@@ -1,14 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Dispatcher, Pool } from 'undici'
+import { Client, type Dispatcher, Pool } from 'undici'
 import type { ProviderSettings } from '../config/config.js'
 import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
 
 /** The most that the header of a provider's answer may have, in bytes. */
 const HEADER_BYTES_MAX = 64 * 1024
+/** How often a request is sent once more because the connection that it was given had died while it was idle. */
+const STALE_MAX = 2
 
 /**
  * A provider that is reached over HTTP: one pool of connections to the origin of its `base_url`. No redirects, no pipelining, no
- * decompression, and no time limit of its own: the attempt keeps them all.
+ * decompression, and no time limit of its own: the attempt keeps them all. Servers close idle connections unannounced: a request whose
+ * reused connection dies before the first byte of an answer is sent once more.
  */
 export function httpTransport(settings: ProviderSettings): Transport {
   const base = new URL(settings.base_url)
@@ -24,17 +27,14 @@ export function httpTransport(settings: ProviderSettings): Transport {
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 600_000,
     connect: { timeout: settings.timeout.connect },
+    factory: (origin, options) => new Connection(origin, options),
   })
-  // A connection that fails reports to its requests; without a listener nothing else changes.
   return {
     send: (request, receiver) => {
-      const exchange = new HttpDelivery(receiver)
-      try {
-        pool.dispatch({ method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) }, exchange)
-      } catch (error) {
-        queueMicrotask(() => exchange.onResponseError(null, error as Error))
-      }
-      return exchange
+      const options = { method: 'POST' as const, path: prefix + request.path, headers: request.headers, body: bodyOf(request) }
+      const delivery = new HttpDelivery(receiver, self => pool.dispatch({ ...options, delivery: self } as Outgoing, self))
+      delivery.dispatch()
+      return delivery
     },
     close: () => pool.destroy(),
   }
@@ -45,15 +45,51 @@ function bodyOf(request: TransportRequest): string | Buffer {
   return typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 }
 
+/** The pool passes options on to the connection that it chooses; handlers it may wrap. */
+interface Outgoing extends Dispatcher.DispatchOptions {
+  readonly delivery: HttpDelivery
+}
+
+/** One connection of the pool. */
+class Connection extends Client {
+  /** How many answers the socket of now has carried to their end. */
+  served = 0
+
+  constructor(origin: URL, options: object) {
+    super(origin, options)
+    this.on('connect', () => {
+      this.served = 0
+    })
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    ;(options as Outgoing).delivery.connection = this
+    return super.dispatch(options, handler)
+  }
+}
+
 class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
   #controller: Dispatcher.DispatchController | null = null
   #paused = false
   #over = false
+  #answered = false
+  #stale = 0
+  readonly #start: (self: HttpDelivery) => unknown
   sent = false
+  connection: Connection | null = null
 
-  constructor(receiver: Receiver) {
+  constructor(receiver: Receiver, start: (self: HttpDelivery) => unknown) {
     this.#receiver = receiver
+    this.#start = start
+  }
+
+  dispatch(): void {
+    try {
+      this.#start(this)
+    } catch (error) {
+      queueMicrotask(() => this.onResponseError(null, error as Error))
+    }
   }
 
   pause(): void {
@@ -84,6 +120,7 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // Informational answers come before the real one.
     if (this.#over || status < 200) return
+    this.#answered = true
     this.#receiver.head(status, headers)
     if (this.#paused) controller.pause()
   }
@@ -93,6 +130,7 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    if (this.connection !== null) this.connection.served++
     if (this.#over) return
     this.#over = true
     this.#receiver.end()
@@ -100,8 +138,14 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#over) return
+    const stale = this.sent && !this.#answered && (this.connection?.served ?? 0) > 0
+    if (stale && this.#stale++ < STALE_MAX) {
+      this.#controller = null
+      this.dispatch()
+      return
+    }
     this.#over = true
-    this.#receiver.failed(failureOf(error, this.sent))
+    this.#receiver.failed(stale ? { ...failureOf(error, true), kind: 'stale' } : failureOf(error, this.sent))
   }
 }
 

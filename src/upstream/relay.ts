@@ -115,6 +115,8 @@ export class StreamRelay {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#ping)
+    // The time for the rest is that of who writes the end.
+    this.#stopWriting()
     this.#resolve({ error: this.#cut ?? error })
   }
 }
