@@ -276,6 +276,17 @@ t.test('a backup is whole, private, and taken while others write', async t => {
   await script(t, await opened(t, join(folder, 'copy.db')), 'balance acme -> posted=0 pending=600\nverify -> same')
 })
 
+t.test('a ledger that is closed while it is copied waits for the copy', async t => {
+  const folder = t.testdir()
+  const ledger = await opened(t, join(folder, 'ledger.db'))
+  const ids = Array.from({ length: 200 }, (_, i) => `r${i}`)
+  await Promise.all(ids.map(id => ledger.hold({ id, at: AT, claims: [], record: admissionRecord({ price: 'x'.repeat(20_000) }) })))
+  await Promise.all([ledger.backup(join(folder, 'copy.db')), ledger.close()])
+  const copy = await opened(t, join(folder, 'copy.db'))
+  t.equal((await copy.open()).length, 200)
+  t.strictSame(await copy.verify(), [])
+})
+
 t.test('the log is moved into the file again and again, and nothing is lost', async t => {
   const path = join(t.testdir(), 'ledger.db')
   const sizes: number[] = []
