@@ -134,11 +134,15 @@ t.test('on_disconnect: drain reads the answer to its end, and charges what the p
   }
 })
 
-/** Writes chunks as fast as they are taken. */
+const FLOOD_BYTES = 256 * 1024 * 1024
+
+/** Writes chunks as fast as they are taken, up to the bytes above. */
 function flood(response: ServerResponse, stream: OpenStream, count: (bytes: number) => void): void {
   const piece = 'x'.repeat(16_384)
+  let left = FLOOD_BYTES
   const more = (): void => {
-    while (!response.destroyed) {
+    while (!response.destroyed && left > 0) {
+      left -= piece.length
       stream.say(piece)
       count(piece.length)
       if (response.writableNeedDrain) {
