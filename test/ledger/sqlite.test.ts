@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
@@ -281,7 +282,10 @@ t.test('a ledger that is closed while it is copied waits for the copy', async t 
   const ledger = await opened(t, join(folder, 'ledger.db'))
   const ids = Array.from({ length: 200 }, (_, i) => `r${i}`)
   await Promise.all(ids.map(id => ledger.hold({ id, at: AT, claims: [], record: admissionRecord({ price: 'x'.repeat(20_000) }) })))
-  await Promise.all([ledger.backup(join(folder, 'copy.db')), ledger.close()])
+  const path = join(folder, 'copy.db')
+  const backup = ledger.backup(path)
+  while (!existsSync(path) || statSync(path).size === 0) await new Promise(resolve => setImmediate(resolve))
+  await Promise.all([backup, ledger.close()])
   const copy = await opened(t, join(folder, 'copy.db'))
   t.equal((await copy.open()).length, 200)
   t.strictSame(await copy.verify(), [])
