@@ -7,6 +7,7 @@ import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
 import { type Listener, listen } from './http/listener.js'
+import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
@@ -83,7 +84,7 @@ export class Gateway {
       const recovered = await ledger.recover(clock.now())
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
-      const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), fault }
+      const services: Services = { ledger, clock, newId, drains: new Drains(), bodies: new Room(), offload: new Offload(), fault }
       const facts: SetUpFacts = { ledger, log, services }
       const runtime = await setUp(config, providers, facts)
       undo.unshift(() => runtime.upstreams.close())
