@@ -166,11 +166,14 @@ t.test('takes time in proportion to the text, whatever it is', async t => {
   const kinds: readonly string[] = ['a', 'aB3', '\u0436', '漢', ' ', '\n ', '!', '=', '🙂', '\u0301', `${'x'.repeat(31)}.`, '٣']
   for (const unit of kinds) {
     const text = unit.repeat(Math.ceil(200_000 / unit.length))
-    textTokens(text, 'o200k')
-    const start = performance.now()
-    textTokens(text, 'o200k')
-    // Some 2 ms here; a tokenizer takes seconds for some of them.
-    t.ok(performance.now() - start < 100, JSON.stringify(unit.slice(0, 4)))
+    // Some 2 ms here; a tokenizer takes seconds for some of them. The least of several, since other processes are busy, too.
+    let least = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 10 && least > 100; round++) {
+      const start = performance.now()
+      textTokens(text, 'o200k')
+      least = Math.min(least, performance.now() - start)
+    }
+    t.ok(least < 100, `${JSON.stringify(unit.slice(0, 4))}: ${least} ms`)
   }
 })
 
