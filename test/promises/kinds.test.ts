@@ -34,18 +34,34 @@ type Tokens = readonly [input: number, cached: number, output: number, reasoning
 interface Row {
   readonly kind: string
   readonly surface: Surface
-  readonly stream?: true
-  /** Where the server is called, behind its base URL, and what it is called with, as far as it is of note. */
+  /** Where the server is called, behind its base URL. */
   readonly path: string
-  readonly sent?: object
-  /** What it answers: JSON, or a stream. */
+  /** What it answers: JSON, or a stream, which is then asked for. */
   readonly answer: object | Buffer
-  readonly headers?: Record<string, string>
+  readonly tokens: Tokens
+  readonly more: More
+}
+
+interface More {
   /** What the client's request has besides the usual. */
   readonly body?: object
-  /** What is billed, and where the figures come from. */
-  readonly tokens: Tokens
-  readonly source: UsageRecord['usage_source']
+  /** What the server is called with, as far as it is of note. */
+  readonly sent?: object
+  readonly headers?: Record<string, string>
+  /** Where the tokens that are billed come from; default: the provider. */
+  readonly source?: UsageRecord['usage_source']
+}
+
+function row(kind: string, surface: Surface, path: string, answer: Row['answer'], tokens: Tokens, more: More = {}): Row {
+  return { kind, surface, path, answer, tokens, more }
+}
+
+function answerOf(name: string): object {
+  return fixtureJson(`${name}.provider.json`) as object
+}
+
+function streamOf(name: string): Buffer {
+  return fixture(`${name}.provider.sse`)
 }
 
 const choice = (more: object) => ({ index: 0, logprobs: null, finish_reason: 'stop', ...more })
@@ -76,6 +92,7 @@ const VECTORS = {
   data: [{ object: 'embedding', index: 0, embedding: [0.25, -0.5] }],
   usage: { prompt_tokens: 8, total_tokens: 8 },
 }
+const GEMINI_VECTORS = { embeddings: [{ values: [0.25, -0.5] }], usageMetadata: { promptTokenCount: 3 } }
 const VERDICT = {
   id: 'modr-1',
   model: 'm',
@@ -130,148 +147,43 @@ const IMITATORS: readonly { kind: string; usage: object; tokens: Tokens; answer?
 ]
 
 const imitated = IMITATORS.flatMap(({ kind, usage, tokens, ...its }): Row[] => [
-  { kind, surface: 'chat', path: '/chat/completions', answer: completion(usage), tokens, source: 'provider' },
-  {
-    kind,
-    surface: 'chat',
-    stream: true,
-    path: '/chat/completions',
-    answer: its.stream ?? stream(usage),
-    tokens: its.streamTokens ?? tokens,
-    source: 'provider',
-  },
-  { kind, surface: 'completions', path: '/completions', answer: TEXT, tokens: [19, 0, 10, 0], source: 'provider' },
-  { kind, surface: 'embeddings', path: '/embeddings', answer: VECTORS, tokens: [8, 0, 0, 0], source: 'provider' },
-  { kind, surface: 'moderations', path: '/moderations', answer: VERDICT, tokens: [0, 0, 0, 0], source: 'none' },
-  { kind, surface: 'rerank', path: '/rerank', sent: { documents: DOCUMENTS }, answer: RANKS, tokens: [30, 0, 0, 0], source: 'provider' },
+  row(kind, 'chat', '/chat/completions', completion(usage), tokens),
+  row(kind, 'chat', '/chat/completions', its.stream ?? stream(usage), its.streamTokens ?? tokens),
+  row(kind, 'completions', '/completions', TEXT, [19, 0, 10, 0]),
+  row(kind, 'embeddings', '/embeddings', VECTORS, [8, 0, 0, 0]),
+  row(kind, 'moderations', '/moderations', VERDICT, [0, 0, 0, 0], { source: 'none' }),
+  row(kind, 'rerank', '/rerank', RANKS, [30, 0, 0, 0], { sent: { documents: DOCUMENTS } }),
 ])
 
+const TWO = ['hello', 'goodbye']
 /** Those with a wire of their own. */
 const others: readonly Row[] = [
   // Cached input is told beside input_tokens, and belongs to it.
-  {
-    kind: 'anthropic',
-    surface: 'chat',
-    path: '/messages',
-    answer: fixtureJson('anthropic/thinking.answer.provider.json') as object,
-    tokens: [125, 20, 9, 6],
-    source: 'provider',
-  },
-  {
-    kind: 'anthropic',
-    surface: 'chat',
-    stream: true,
-    path: '/messages',
-    answer: fixture('anthropic/tools.stream.provider.sse'),
-    tokens: [450, 400, 58, 0],
-    source: 'provider',
-  },
+  row('anthropic', 'chat', '/messages', answerOf('anthropic/thinking.answer'), [125, 20, 9, 6]),
+  row('anthropic', 'chat', '/messages', streamOf('anthropic/tools.stream'), [450, 400, 58, 0]),
   // Thoughts are output.
-  {
-    kind: 'gemini',
-    surface: 'chat',
-    path: '/models/m:generateContent',
-    answer: fixtureJson('gemini/text.answer.provider.json') as object,
-    tokens: [8, 0, 32, 30],
-    source: 'provider',
-  },
-  {
-    kind: 'gemini',
-    surface: 'chat',
-    stream: true,
-    path: '/models/m:streamGenerateContent?alt=sse',
-    answer: fixture('gemini/tools.stream.provider.sse'),
-    tokens: [60, 32, 65, 45],
-    source: 'provider',
-  },
-  {
-    kind: 'gemini',
-    surface: 'embeddings',
-    path: '/models/m:batchEmbedContents',
-    answer: { embeddings: [{ values: [0.25, -0.5] }], usageMetadata: { promptTokenCount: 3 } },
-    tokens: [3, 0, 0, 0],
-    source: 'provider',
-  },
+  row('gemini', 'chat', '/models/m:generateContent', answerOf('gemini/text.answer'), [8, 0, 32, 30]),
+  row('gemini', 'chat', '/models/m:streamGenerateContent?alt=sse', streamOf('gemini/tools.stream'), [60, 32, 65, 45]),
+  row('gemini', 'embeddings', '/models/m:batchEmbedContents', GEMINI_VECTORS, [3, 0, 0, 0]),
   // billed_units, not tokens: those count a preamble that is Cohere's own.
-  {
-    kind: 'cohere',
-    surface: 'chat',
-    path: '/chat',
-    answer: fixtureJson('cohere/chat.provider.json') as object,
-    tokens: [37, 37, 22, 0],
-    source: 'provider',
-  },
-  {
-    kind: 'cohere',
-    surface: 'chat',
-    stream: true,
-    path: '/chat',
-    answer: fixture('cohere/chat-thinking.provider.sse'),
-    tokens: [4, 4, 11, 0],
-    source: 'provider',
-  },
-  {
-    kind: 'cohere',
-    surface: 'embeddings',
-    path: '/embed',
-    body: { input: ['hello', 'goodbye'] },
-    sent: { texts: ['hello', 'goodbye'] },
-    answer: fixtureJson('cohere/embed.provider.json') as object,
-    tokens: [2, 0, 0, 0],
-    source: 'provider',
-  },
+  row('cohere', 'chat', '/chat', answerOf('cohere/chat'), [37, 37, 22, 0]),
+  row('cohere', 'chat', '/chat', streamOf('cohere/chat-thinking'), [4, 4, 11, 0]),
+  row('cohere', 'embeddings', '/embed', answerOf('cohere/embed'), [2, 0, 0, 0], { body: { input: TWO }, sent: { texts: TWO } }),
   // It reports searches, not tokens: the gateway's own estimate is billed, the query once and every document.
-  {
-    kind: 'cohere',
-    surface: 'rerank',
-    path: '/rerank',
-    answer: fixtureJson('cohere/rerank.provider.json') as object,
-    tokens: [5, 0, 0, 0],
-    source: 'estimate',
-  },
-  {
-    kind: 'jina',
-    surface: 'rerank',
-    path: '/rerank',
-    sent: { return_documents: false },
-    answer: fixtureJson('jina/rerank.provider.json') as object,
-    tokens: [38, 0, 0, 0],
-    source: 'provider',
-  },
-  { kind: 'jina', surface: 'embeddings', path: '/embeddings', answer: VECTORS, tokens: [8, 0, 0, 0], source: 'provider' },
-  {
-    kind: 'voyage',
-    surface: 'rerank',
-    path: '/rerank',
-    body: { top_n: 1 },
-    sent: { top_k: 1 },
-    answer: fixtureJson('voyage/rerank.provider.json') as object,
-    tokens: [26, 0, 0, 0],
-    source: 'provider',
-  },
-  {
-    kind: 'voyage',
-    surface: 'embeddings',
-    path: '/embeddings',
-    answer: fixtureJson('voyage/embeddings.provider.json') as object,
-    tokens: [10, 0, 0, 0],
-    source: 'provider',
-  },
-  {
-    kind: 'tei',
-    surface: 'rerank',
-    path: '/rerank',
-    sent: { query: 'q', texts: DOCUMENTS },
-    answer: fixtureJson('tei/rerank.provider.json') as object,
+  row('cohere', 'rerank', '/rerank', answerOf('cohere/rerank'), [5, 0, 0, 0], { source: 'estimate' }),
+  row('jina', 'rerank', '/rerank', answerOf('jina/rerank'), [38, 0, 0, 0], { sent: { return_documents: false } }),
+  row('jina', 'embeddings', '/embeddings', VECTORS, [8, 0, 0, 0]),
+  row('voyage', 'rerank', '/rerank', answerOf('voyage/rerank'), [26, 0, 0, 0], { body: { top_n: 1 }, sent: { top_k: 1 } }),
+  row('voyage', 'embeddings', '/embeddings', answerOf('voyage/embeddings'), [10, 0, 0, 0]),
+  row('tei', 'rerank', '/rerank', answerOf('tei/rerank'), [19, 0, 0, 0], {
+    sent: { texts: DOCUMENTS },
     headers: { 'x-compute-tokens': '19' },
-    tokens: [19, 0, 0, 0],
-    source: 'provider',
-  },
-  { kind: 'tei', surface: 'embeddings', path: '/v1/embeddings', answer: VECTORS, tokens: [8, 0, 0, 0], source: 'provider' },
+  }),
+  row('tei', 'embeddings', '/v1/embeddings', VECTORS, [8, 0, 0, 0]),
 ]
 
 const ROWS = [...imitated, ...others]
-const nameOf = ({ kind, surface, stream }: Row) => `${kind} ${surface}${stream === true ? ' stream' : ''}`
+const nameOf = ({ kind, surface, answer }: Row) => `${kind} ${surface}${answer instanceof Buffer ? ' stream' : ''}`
 
 t.test('every kind, on every surface that it has', async t => {
   const kinds = [...(await loadProviders()).values()].filter(({ kind }) => kind !== 'sandbox')
@@ -286,20 +198,16 @@ t.test('every kind, on every surface that it has', async t => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.end(current.answer)
     } else {
-      json(response, 200, current?.answer, current?.headers)
+      json(response, 200, current?.answer, current?.more.headers)
     }
   })
   const running = await gateway(t, config(`http://127.0.0.1:${server.port}`, [...kinds.map(({ kind }) => kind)]))
   const answers: { row: Row; answer: Answer; seen: Seen | undefined }[] = []
   for (const row of ROWS) {
     current = row
-    const { kind, surface, body, stream } = row
-    const asked = {
-      model: `${kind}/m`,
-      ...BODIES[surface],
-      ...body,
-      ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
-    }
+    const { kind, surface, more } = row
+    const streaming = row.answer instanceof Buffer ? { stream: true, stream_options: { include_usage: true } } : {}
+    const asked = { model: `${kind}/m`, ...BODIES[surface], ...more.body, ...streaming }
     const answer = await running.post(PATHS[surface], asked)
     answers.push({ row, answer, seen: server.seen.splice(0).at(-1) })
   }
@@ -321,13 +229,13 @@ t.test('every kind, on every surface that it has', async t => {
     await t.test(nameOf(row), async t => {
       t.equal(answer.status, 200, answer.text)
       t.equal(seen?.path, `/${row.kind}${row.path}`)
-      t.match(seen?.body, row.sent ?? {})
+      t.match(seen?.body, row.more.sent ?? {})
       shaped(t, row, answer)
       const record = records.get(answer.headers.get('x-request-id') ?? '')
       const { state, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, usage_source, cost_rial } =
         record ?? ({} as UsageRecord)
       t.strictSame([input_tokens, cached_input_tokens, output_tokens, reasoning_tokens], row.tokens, 'what is billed')
-      t.strictSame({ state, usage_source }, { state: 'settled', usage_source: row.source })
+      t.strictSame({ state, usage_source }, { state: 'settled', usage_source: row.more.source ?? 'provider' })
       const [input, cached, output] = row.tokens
       t.equal(cost_rial, BigInt(4 * (input - cached) + cached + 8 * output))
     })
@@ -335,9 +243,9 @@ t.test('every kind, on every surface that it has', async t => {
 })
 
 /** What a client of OpenAI's wire reads, whoever answers. */
-function shaped(t: Test, { kind, surface, stream }: Row, { text, json }: Answer): void {
+function shaped(t: Test, { kind, surface, answer }: Row, { text, json }: Answer): void {
   const model = `${kind}/m`
-  if (stream === true) {
+  if (answer instanceof Buffer) {
     const chunks = chunksIn(text)
     t.strictSame(brokenRules(chunks), [])
     t.ok(chunks.length > 0 && chunks.every(chunk => chunk.model === model))
