@@ -39,7 +39,8 @@ export function includedModels(
   const served = new Map<string, IncludedModel>()
   const unpriced = new Map<string, Unpriced>()
   const explicit = findings.names('models')
-  const files = known.names()
+  // Most configs have no catalog, and need not look.
+  const files = draft.catalog.length === 0 ? [] : known.names()
   for (const [index, name] of draft.catalog.entries()) {
     const path = ['catalog', index]
     if (!files.includes(name)) {

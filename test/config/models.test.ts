@@ -3,6 +3,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { KnownModels } from '../../src/config/known-models.js'
 import { loadKinds } from '../../src/upstream/kinds.js'
+import { problems } from './loading.js'
 
 const root = new URL('../../../', import.meta.url)
 const folder = new URL('config/models/', root)
@@ -55,6 +56,25 @@ t.test('each is found by the kind of its provider and its own name, and the kind
     }
   }
   t.strictSame(known.of('openai', 'unheard-of'), {})
+})
+
+t.test('a surface that a kind does not have is refused in the config, by every kind', async t => {
+  const kinds = await loadKinds()
+  const all = ['chat', 'completions', 'rerank', 'moderations', 'embeddings']
+  for (const [kind, { surfaces }] of kinds) {
+    const lines = problems(
+      `providers: {p: {kind: ${kind}, base_url: "https://x.example"}}\nmodels:\n  p/m:\n    price: {request: 1}\n    surfaces: [${all.join(', ')}]\n`,
+      { kinds },
+    )
+    t.strictSame(
+      lines.map(line => line.replace(/^\S+ models\.p\/m\.surfaces\[\d\]: /, '')),
+      all
+        .filter(surface => !surfaces.includes(surface))
+        .map(surface => `the kind "${kind}" has no ${surface} (it has ${surfaces.join(', ')})`),
+      kind,
+    )
+  }
+  t.strictSame([...(kinds.get('anthropic')?.surfaces ?? [])], ['chat'])
 })
 
 function count(value: unknown): boolean {
