@@ -113,6 +113,8 @@ export class StreamRelay {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#ping)
+    // Whoever writes the last bytes has a timer for them.
+    this.#stopWriting()
     this.#resolve({ error: this.#cut ?? error })
   }
 }
