@@ -32,6 +32,8 @@ import { Wallets } from './wallets.js'
 
 export interface LedgerOptions extends FileOptions {
   readonly observe?: { readonly commit?: ObserveCommit }
+  /** What stands between the batches and the file: for simulated faults of a disk. */
+  readonly disk?: (store: Store) => Store
 }
 
 /** For metrics: cheap enough for every scrape. */
@@ -54,7 +56,7 @@ export interface SqliteLedger extends Ledger {
 export async function openLedger(options: LedgerOptions): Promise<SqliteLedger> {
   const file = await openFile(options)
   try {
-    return new FileLedger(file, options.observe?.commit ?? (() => {}))
+    return new FileLedger(file, options)
   } catch (error) {
     await file.close(false)
     throw error
@@ -92,7 +94,7 @@ class FileLedger implements SqliteLedger {
   #latest = 0
   #closing: Promise<void> | undefined
 
-  constructor(file: SqliteFile, observe: ObserveCommit) {
+  constructor(file: SqliteFile, { observe, disk = store => store }: LedgerOptions) {
     const { db } = file
     this.#file = file
     this.#cells = new Cells(db)
@@ -108,7 +110,7 @@ class FileLedger implements SqliteLedger {
       tidy: () => this.#tidy(),
       isBroken,
     }
-    this.#batches = new Batches(store, observe)
+    this.#batches = new Batches(disk(store), observe?.commit ?? (() => {}))
     for (const { claims, ...hold } of this.#records.holds()) {
       this.#add({ ...hold, parts: claims.map(([counter, amount, ends]) => ({ cell: this.#cells.byId(counter), amount, ends })) })
     }
