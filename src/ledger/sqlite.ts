@@ -25,7 +25,7 @@ import type {
 } from './ledger.js'
 import { heldRecord, type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
-import { type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
+import { explained, type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
 import { Verification } from './verify.js'
 import { Wallets } from './wallets.js'
@@ -59,7 +59,8 @@ export async function openLedger(options: LedgerOptions): Promise<SqliteLedger> 
     return new FileLedger(file, options)
   } catch (error) {
     await file.close(false)
-    throw error
+    // A damaged page shows itself when it is first read.
+    throw explained(options.path, error)
   }
 }
 
@@ -117,6 +118,13 @@ class FileLedger implements SqliteLedger {
   }
 
   get failure(): string | null {
+    if (this.#batches.failure === null) {
+      try {
+        this.#file.look(true)
+      } catch (error) {
+        this.#batches.fail(error)
+      }
+    }
     return this.#batches.failure
   }
 
@@ -300,6 +308,7 @@ class FileLedger implements SqliteLedger {
 
   #commitBatch(): boolean {
     if (!this.#file.db.inTransaction) return false
+    this.#file.look(false)
     this.#cells.flush()
     this.#timeline.flush()
     this.#commit.run()
