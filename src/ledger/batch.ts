@@ -77,6 +77,11 @@ export class Batches {
     await ended
   }
 
+  /** The store is known to be of no use any more: what waits and all that follows is rejected. What is being written comes to its end. */
+  fail(error: unknown): void {
+    if (this.#failure === null) this.#fail(error, [])
+  }
+
   #schedule(): void {
     if (this.#running) return
     this.#running = true

@@ -1,4 +1,4 @@
-import { fdatasyncSync, fstatSync } from 'node:fs'
+import { fdatasyncSync, fstatSync, statSync } from 'node:fs'
 import { access, constants, type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
@@ -25,6 +25,7 @@ const PAGE_BYTES = 2048
 // Looking costs 2 µs, and this many batches do not write more than some MB.
 const BATCHES_BETWEEN_LOOKS = 8
 const COPY_BYTES = 1024 * 1024
+const LOOK_MS = 100
 
 /**
  * Opens a ledger's file, or makes it, as its only owner. Throws a GatewayError `ledger_unavailable` that says what is wrong with the
@@ -57,6 +58,9 @@ export class SqliteFile {
   readonly #durability: 'power' | 'process'
   readonly #handles: { readonly file: FileHandle; readonly wal: FileHandle } | null
   readonly #pages: Database.Statement<[], number>
+  /** Where the file and its log must be found, by the numbers that the file system knows them by. */
+  readonly #places: readonly Place[]
+  #lookedAt = Number.NEGATIVE_INFINITY
   #batches = 0
   /** Copies under way: the file must not change meanwhile. */
   readonly #copies = new Set<Promise<void>>()
@@ -67,6 +71,7 @@ export class SqliteFile {
     this.#durability = durability
     this.#handles = handles
     this.#pages = db.prepare<[], number>('PRAGMA page_count').pluck()
+    this.#places = handles === null ? [] : [placeOf(db.name, handles.file), placeOf(`${db.name}-wal`, handles.wal)]
     // When a process exits, better-sqlite3 closes its databases, which copies the log into the file and deletes it. See #closeDatabase.
     if (handles !== null) process.once('exit', this.#atExit)
   }
@@ -77,6 +82,21 @@ export class SqliteFile {
    */
   async sync(): Promise<void> {
     if (this.#durability === 'power') await this.#handles?.wal.datasync()
+  }
+
+  /**
+   * Throws where the file or its log was removed or replaced since it was opened: what is written goes to a file that no start will find.
+   * `anew` false: looks at most every 100 ms, since a look takes 5 µs and more, so that each commit can ask.
+   */
+  look(anew: boolean): void {
+    const now = performance.now()
+    if (!anew && now - this.#lookedAt < LOOK_MS) return
+    this.#lookedAt = now
+    for (const { path, ino, dev } of this.#places) {
+      const found = statSync(path, { throwIfNoEntry: false })
+      if (found?.ino === ino && found.dev === dev) continue
+      throw new Error(`${path} was ${found === undefined ? 'removed' : 'replaced'} while the gateway ran: bring back the right file`)
+    }
   }
 
   /** Bytes of the database and of its log. */
@@ -184,6 +204,17 @@ async function copy(from: FileHandle, to: FileHandle): Promise<void> {
   }
 }
 
+interface Place {
+  readonly path: string
+  readonly ino: number
+  readonly dev: number
+}
+
+function placeOf(path: string, { fd }: FileHandle): Place {
+  const { ino, dev } = fstatSync(fd)
+  return { path, ino, dev }
+}
+
 async function ensureFile(path: string, create: boolean): Promise<void> {
   const size = await sizeOf(path)
   // Else SQLite would open it for reading only.
@@ -277,7 +308,8 @@ function refusal(message: string): GatewayError {
   return new GatewayError('ledger_unavailable', `ledger: ${message}.`)
 }
 
-function explained(path: string, error: unknown): GatewayError {
+/** What is wrong with a ledger's file, and what to do, for the operator. */
+export function explained(path: string, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const { code = '', message } = error as NodeJS.ErrnoException
   const found = REMEDIES.find(([codes]) => codes.test(code))

@@ -26,7 +26,7 @@ import type {
 } from './ledger.js'
 import { asked, heldRecord, type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
-import { type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
+import { explained, type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
 import { type RecordSource, recordPages, sumUsage, type UsageFilter, type UsageQuery, type UsageReports, type UsageRow } from './usage.js'
 import { Verification } from './verify.js'
@@ -34,6 +34,8 @@ import { Wallets } from './wallets.js'
 
 export interface LedgerOptions extends FileOptions {
   readonly observe?: { readonly commit?: ObserveCommit }
+  /** What stands between the batches and the file: for simulated faults of a disk. */
+  readonly disk?: (store: Store) => Store
 }
 
 /** For metrics: cheap enough for every scrape. */
@@ -56,10 +58,11 @@ export interface SqliteLedger extends Ledger, AccountBook, UsageReports {
 export async function openLedger(options: LedgerOptions): Promise<SqliteLedger> {
   const file = await openFile(options)
   try {
-    return new FileLedger(file, options.observe?.commit ?? (() => {}))
+    return new FileLedger(file, options)
   } catch (error) {
     await file.close(false)
-    throw error
+    // A damaged page shows itself when it is first read.
+    throw explained(options.path, error)
   }
 }
 
@@ -95,7 +98,7 @@ class FileLedger implements SqliteLedger {
   #latest = 0
   #closing: Promise<void> | undefined
 
-  constructor(file: SqliteFile, observe: ObserveCommit) {
+  constructor(file: SqliteFile, { observe, disk = store => store }: LedgerOptions) {
     const { db } = file
     this.#file = file
     this.#cells = new Cells(db)
@@ -112,13 +115,20 @@ class FileLedger implements SqliteLedger {
       tidy: () => this.#tidy(),
       isBroken,
     }
-    this.#batches = new Batches(store, observe)
+    this.#batches = new Batches(disk(store), observe?.commit ?? (() => {}))
     for (const { claims, ...hold } of this.#records.holds()) {
       this.#add({ ...hold, parts: claims.map(([counter, amount, ends]) => ({ cell: this.#cells.byId(counter), amount, ends })) })
     }
   }
 
   get failure(): string | null {
+    if (this.#batches.failure === null) {
+      try {
+        this.#file.look(true)
+      } catch (error) {
+        this.#batches.fail(error)
+      }
+    }
     return this.#batches.failure
   }
 
@@ -335,6 +345,7 @@ class FileLedger implements SqliteLedger {
 
   #commitBatch(): boolean {
     if (!this.#file.db.inTransaction) return false
+    this.#file.look(false)
     this.#cells.flush()
     this.#timeline.flush()
     this.#commit.run()

@@ -89,7 +89,7 @@ async function attempt(
     now: () => services.clock.now(),
   })
   const leave = (): void => {
-    if (settings.on_disconnect === 'drain' && services.drains.take(started.answered)) return
+    if (settings.on_disconnect === 'drain' && !exchange.drained && services.drains.take(started.answered)) return
     const billable = { target, tally, upstreamRequestId: null }
     started.abort(
       started.sent ? new Abandoned(billable) : new GatewayError('client_closed', 'The client left before its request was forwarded.'),
