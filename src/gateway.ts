@@ -11,6 +11,7 @@ import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
+import { Calibrations } from './metering/calibrations.js'
 import { Offload } from './offload.js'
 import { readConfig } from './read-config.js'
 import type { Services } from './runtime.js'
@@ -39,6 +40,7 @@ interface Parts extends SetUpFacts {
   readonly listener: Listener
   readonly ops: Ops | null
   readonly control: Control | null
+  readonly calibrations: Calibrations
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
 }
@@ -82,7 +84,8 @@ export class Gateway {
       const recovered = await ledger.recover(clock.now())
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
-      const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), fault }
+      const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
+      const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), calibrations, fault }
       const facts: SetUpFacts = { ledger, log, services }
       const runtime = await setUp(config, providers, facts)
       undo.unshift(() => runtime.upstreams.close())
@@ -91,7 +94,7 @@ export class Gateway {
         node: process.version,
         sqlite: sqliteVersion(),
         labels: labelsOf(config),
-        collect: () => collect(serving.runtime, ledger, clock.now()),
+        collect: () => collect(serving.runtime, ledger, calibrations, clock.now()),
         failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
         process: true,
       })
@@ -109,7 +112,7 @@ export class Gateway {
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({ ...facts, calibrations, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -207,17 +210,23 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch } = this.#parts
+    const { serving, listener, ops, control, ledger, log, watch, calibrations } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()
     await serving.runtime.upstreams.close()
     await control?.close()
+    await calibrations.flush().catch(unkept(log))
     await ledger.close()
     await ops?.close()
     await log.drained()
   }
+}
+
+/** Requests go on without it: the next start begins with what was kept before. */
+function unkept(log: Log): (error: unknown) => void {
+  return error => log.error('what models have taught could not be kept', { error })
 }
 
 /** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */

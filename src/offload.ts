@@ -29,11 +29,14 @@ export interface Told {
   readonly id: number
   readonly question?: {
     readonly model: string
-    readonly targets: readonly { readonly model: string; readonly outgoing: Uint8Array; readonly estimate: Estimate }[]
+    readonly targets: readonly {
+      readonly model: string
+      readonly outgoing: Uint8Array
+      readonly estimate: Estimate
+      readonly bound?: number
+    }[]
     readonly stream: boolean
     readonly includeUsage: boolean
-    readonly estimate: Estimate
-    readonly estimateRial: bigint
   }
   readonly error?: { readonly code: string; readonly message: string; readonly options: ErrorOptions }
   /** A fault of ours, not of the request. */
@@ -118,10 +121,9 @@ function questionOf(told: NonNullable<Told['question']>, { bytes, endpoint, runt
   return {
     ...told,
     model: find(told.model),
-    targets: told.targets.map(({ model, outgoing, estimate }) => ({
+    targets: told.targets.map(({ model, ...target }) => ({
+      ...target,
       model: find(model),
-      outgoing,
-      estimate,
       // Only translations of answers look into it, and few of them: it costs a second parse, here.
       get body() {
         parsed ??= checked(parseBody(bytes), endpoint)

@@ -45,6 +45,7 @@ export function readModels(
       default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
       context: draft.context,
       tokenizer: draft.tokenizer,
+      estimate: draft.estimate,
       parameters: draft.parameters,
       surfaces: draft.surfaces,
       fallback,
