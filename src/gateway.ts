@@ -33,6 +33,7 @@ export interface GatewayOptions {
 }
 
 interface Parts extends SetUpFacts {
+  readonly services: Services
   readonly options: GatewayOptions
   readonly loaded: Loaded
   readonly metrics: Metrics
@@ -40,7 +41,6 @@ interface Parts extends SetUpFacts {
   readonly listener: Listener
   readonly ops: Ops | null
   readonly control: Control | null
-  readonly calibrations: Calibrations
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
 }
@@ -112,7 +112,7 @@ export class Gateway {
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, calibrations, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -210,14 +210,15 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch, calibrations } = this.#parts
+    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()
     await serving.runtime.upstreams.close()
+    await services.offload.close()
     await control?.close()
-    await calibrations.flush().catch(unkept(log))
+    await services.calibrations.flush().catch(unkept(log))
     await ledger.close()
     await ops?.close()
     await log.drained()

@@ -89,6 +89,17 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
 }
 
 function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean): Target {
+  const forwarded = forwardedBody(body, endpoint, model, stream)
+  return {
+    model,
+    body: forwarded,
+    estimate: endpoint.estimate(forwarded as Body, model),
+    ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }).input } : {}),
+  }
+}
+
+/** A checked body as it is forwarded to a target: see `Target.body`. */
+export function forwardedBody(body: Body, endpoint: Endpoint, model: Model, stream: boolean): JsonObject {
   const forwarded: Mutable = { model: model.upstream }
   for (const name of Object.keys(body)) {
     const value = body[name]
@@ -109,12 +120,7 @@ function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean)
   } else {
     delete forwarded.stream_options
   }
-  return {
-    model,
-    body: forwarded as JsonObject,
-    estimate: endpoint.estimate(forwarded as Body, model),
-    ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }).input } : {}),
-  }
+  return forwarded as JsonObject
 }
 
 function takes(model: Model, parameter: string): boolean {
