@@ -7,6 +7,7 @@ import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
 import { type Listener, listen } from './http/listener.js'
+import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
@@ -85,7 +86,16 @@ export class Gateway {
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
       const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
-      const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), calibrations, fault }
+      const services: Services = {
+        ledger,
+        clock,
+        newId,
+        drains: new Drains(),
+        bodies: new Room(),
+        offload: new Offload(),
+        calibrations,
+        fault,
+      }
       const facts: SetUpFacts = { ledger, log, services }
       const runtime = await setUp(config, providers, facts)
       undo.unshift(() => runtime.upstreams.close())

@@ -73,6 +73,9 @@ export interface Draft {
   readonly policies: readonly (string | { readonly use?: string; readonly with?: unknown })[]
   readonly rates: Section<number>
   readonly markup: number
+  readonly catalog: readonly string[]
+  /** A text: the file could not be read. */
+  readonly prices: string | Section<'free' | PriceDraft>
   readonly providers?: Section<ProviderDraft>
   readonly models?: Section<ModelDraft>
   readonly aliases: Section<string>

@@ -1,9 +1,10 @@
-import type { Model, Price, ProviderSettings } from './config.js'
+import type { Model, ProviderSettings } from './config.js'
 import { parseMoment } from './dates.js'
-import type { ModelDraft, MoneyDraft, PriceDraft, Section } from './draft.js'
+import type { Draft, ModelDraft } from './draft.js'
 import type { Findings } from './findings.js'
-import { type KnownModel, knownModels } from './known-models.js'
-import { parseDecimal, toRial } from './prices.js'
+import { type Included, surfacesOf } from './included.js'
+import type { KnownModel, KnownModels } from './known-models.js'
+import { checkPrice, type PriceAt, pricesOf, readPrice } from './price-drafts.js'
 import type { Path } from './problems.js'
 import type { ModelNames } from './references.js'
 import { conform } from './schema.js'
@@ -11,18 +12,24 @@ import { didYouMean } from './suggest.js'
 
 /** What a model without any figure holds for an answer, in tokens. */
 const DEFAULT_MAX_TOKENS = 2048
-const GENERATIVE = new Set(['chat', 'completions'])
 
-/** The models of the file, by identifier. What is wrong with them is in `findings`; a model whose provider is wrong is left out. */
-export function readModels(
-  findings: Findings,
-  drafts: Section<ModelDraft>,
-  providers: ReadonlyMap<string, ProviderSettings>,
-  names: ModelNames,
-): Map<string, Model> {
+export interface ModelContext {
+  readonly providers: ReadonlyMap<string, ProviderSettings>
+  readonly names: ModelNames
+  readonly known: KnownModels
+  /** A model of which nothing is said. */
+  readonly blank: ModelDraft
+  readonly included: Included['served']
+}
+
+/**
+ * The models of the file, then those of the catalog, by identifier. What is wrong with them is in `findings`; a model whose provider is
+ * wrong is left out.
+ */
+export function readModels(findings: Findings, draft: Pick<Draft, 'models' | 'prices'>, context: ModelContext): Map<string, Model> {
+  const { providers, names, known, blank, included } = context
   const models = new Map<string, Model>()
-  const known = knownModels()
-  for (const [id, written] of Object.entries(drafts)) {
+  for (const [id, written] of Object.entries(draft.models ?? {})) {
     const path = ['models', id]
     const [prefix] = id.split('/', 1) as [string]
     if (!names.providers.has(prefix)) {
@@ -30,32 +37,58 @@ export function readModels(
     }
     const provider = providers.get(prefix)
     const upstream = written.upstream ?? id.slice(prefix.length + 1)
-    const draft = provider === undefined ? written : completed(findings, written, known(provider.kind, upstream), path)
-    const price = draft.price === undefined || draft.price === 'free' ? null : readPrice(findings, draft.price, [...path, 'price'])
-    checkCaps(findings, draft, path)
-    const fallback = readFallback(findings, draft, id, names)
+    const whole = provider === undefined ? written : completed(findings, written, known.of(provider.kind, upstream), path)
+    const priced = priceOf(findings, draft, id, path)
+    checkCaps(findings, whole, path)
+    const fallback = readFallback(findings, whole, id, names)
+    const price = readPrice(findings, priced)
     if (provider === undefined) continue
-    checkSurfaces(findings, draft, provider, path)
-    models.set(id, {
-      id,
-      provider,
-      upstream,
-      price,
-      max_output_tokens: draft.max_output_tokens,
-      default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
-      context: draft.context,
-      tokenizer: draft.tokenizer,
-      estimate: draft.estimate,
-      parameters: draft.parameters,
-      surfaces: draft.surfaces,
-      fallback,
-      ...(draft.cap === undefined ? {} : { cap: draft.cap }),
-      created: readCreated(findings, draft.created, path),
-      options: readOptions(findings, [...path, 'options'], provider.kind, findings.source.kinds.get(provider.kind)?.modelOptions),
-    })
+    checkSurfaces(findings, whole, provider, path)
+    checkPrice(findings, priced, surfacesOf(findings, whole.surfaces, provider))
+    models.set(id, { ...modelOf(findings, id, whole, path, { provider, upstream }), price, fallback })
+  }
+  for (const [id, { provider, upstream, known: facts, surfaces }] of included) {
+    const whole = { ...blank, ...facts, surfaces }
+    const path = ['prices', id]
+    const price = readPrice(findings, { price: pricesOf(draft)[id], path })
+    models.set(id, { ...modelOf(findings, id, whole, ['models', id], { provider, upstream }), price, fallback: [] })
   }
   checkFallbacks(findings, models)
   return models
+}
+
+function modelOf(
+  findings: Findings,
+  id: string,
+  draft: ModelDraft,
+  path: Path,
+  { provider, upstream }: Pick<Model, 'provider' | 'upstream'>,
+): Omit<Model, 'price' | 'fallback'> {
+  return {
+    id,
+    provider,
+    upstream,
+    max_output_tokens: draft.max_output_tokens,
+    default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
+    context: draft.context,
+    tokenizer: draft.tokenizer,
+    estimate: draft.estimate,
+    parameters: draft.parameters,
+    surfaces: draft.surfaces,
+    ...(draft.cap === undefined ? {} : { cap: draft.cap }),
+    created: readCreated(findings, draft.created, path),
+    options: readOptions(findings, [...path, 'options'], provider.kind, findings.source.kinds.get(provider.kind)?.modelOptions),
+  }
+}
+
+/** The model's own price, else that of `prices`. A model without any is an error, never a free pass. */
+function priceOf(findings: Findings, draft: Pick<Draft, 'models' | 'prices'>, id: string, path: Path): PriceAt {
+  const { source } = findings
+  const own = [...path, 'price']
+  if (source.raw(own) !== undefined) return { price: draft.models?.[id]?.price, path: own }
+  const other = ['prices', id]
+  if (source.raw(other) === undefined && source.pricesRead) findings.wrong(path, '"price" is missing')
+  return { price: pricesOf(draft)[id], path: other }
 }
 
 /** What the file does not say of a model is what is known of it; what it says counts, `null` too. */
@@ -82,51 +115,6 @@ export function readOptions(
   return (value ?? {}) as Readonly<Record<string, unknown>>
 }
 
-function readPrice(findings: Findings, draft: PriceDraft, path: Path): Price {
-  const read = (name: 'input' | 'cached_input' | 'output' | 'request') => {
-    const amount = draft[name]
-    return amount === undefined ? undefined : readMoney(findings, amount, [...path, name], path)
-  }
-  const foreign = [draft.input, draft.cached_input, draft.output, draft.request].some(amount => typeof amount === 'object')
-  if (draft.markup !== undefined && !foreign) {
-    findings.wrongName([...path, 'markup'], 'changes nothing: no amount here is in another currency')
-  }
-  const input = read('input')
-  return {
-    input: input ?? 0n,
-    cached_input: read('cached_input') ?? input ?? 0n,
-    output: read('output') ?? 0n,
-    request: read('request') ?? 0n,
-  }
-}
-
-/** Whole Rial. The text of the file is what is converted, never the float that it was read as. */
-function readMoney(findings: Findings, amount: MoneyDraft, path: Path, price: Path): bigint {
-  if (typeof amount === 'number') return BigInt(amount)
-  const { source } = findings
-  const [currency] = Object.keys(amount) as [string]
-  const rates = findings.names('rates')
-  if (!rates.has(currency)) {
-    const known = rates.size === 0 ? ': rates: {usd: 1050000} would be one for usd' : didYouMean(currency, rates)
-    findings.wrongName([...path, currency], `there is no rate for ${JSON.stringify(currency)}${known}`)
-    return 0n
-  }
-  const decimal = (at: Path) => {
-    const value = parseDecimal(source.text(at) ?? '1')
-    if (value === null && typeof source.raw(at) === 'number') findings.wrong(at, 'must be written as a decimal number, such as 2.50')
-    return value
-  }
-  const own = [...price, 'markup']
-  const value = decimal([...path, currency])
-  const rate = decimal(['rates', currency])
-  const markup = decimal(source.text(own) === undefined ? ['markup'] : own)
-  if (value === null || rate === null || markup === null) return 0n
-  const rial = toRial(value, rate, markup)
-  if (rial <= BigInt(Number.MAX_SAFE_INTEGER)) return rial
-  findings.wrong([...path, currency], `comes to ${rial} Rial; the most is ${Number.MAX_SAFE_INTEGER}`)
-  return 0n
-}
-
 function checkCaps(findings: Findings, draft: ModelDraft, path: Path): void {
   const { max_output_tokens: most, default_max_tokens: held, context } = draft
   if (held !== undefined && most !== null && held > most) {
@@ -137,7 +125,6 @@ function checkCaps(findings: Findings, draft: ModelDraft, path: Path): void {
   }
 }
 
-/** Surfaces that the kind has not, and surfaces that nothing would be charged for without the file saying so. */
 function checkSurfaces(findings: Findings, draft: ModelDraft, provider: ProviderSettings, path: Path): void {
   const surfaces = findings.source.kinds.get(provider.kind)?.surfaces ?? []
   for (const [index, surface] of (draft.surfaces ?? []).entries()) {
@@ -147,16 +134,6 @@ function checkSurfaces(findings: Findings, draft: ModelDraft, provider: Provider
         `the kind ${JSON.stringify(provider.kind)} has no ${surface} (it has ${surfaces.join(', ')})`,
       )
     }
-  }
-  const { price } = draft
-  if (price === undefined || price === 'free') return
-  // What the schema has found wrong is absent from the draft, but not missing.
-  const missing = (name: string) => findings.source.raw([...path, 'price', name]) === undefined
-  if (!missing('request')) return
-  const generates = (draft.surfaces ?? surfaces).some(surface => GENERATIVE.has(surface))
-  if (missing('input')) findings.wrong([...path, 'price'], '"input" is missing (0 where it costs nothing)')
-  if (generates && missing('output')) {
-    findings.wrong([...path, 'price'], '"output" is missing (0 where it costs nothing; or give `surfaces` that generate no text)')
   }
 }
 

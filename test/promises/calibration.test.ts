@@ -1,5 +1,6 @@
 import t from 'tap'
 import { familyOf, textTokens } from '../../src/metering/estimate.js'
+import { imageTokens } from '../../src/metering/image.js'
 import { AUTH, gateway, inspect, metric, yaml } from '../support/gateway.js'
 import { chat, provider } from '../support/provider.js'
 import { sampleModel } from '../support/sample-call.js'
@@ -7,7 +8,9 @@ import { sampleModel } from '../support/sample-call.js'
 const ask = (content: unknown, over: object = {}) => ({ model: 'up/m', messages: [{ role: 'user', content }], max_tokens: 10, ...over })
 const SERIES = 'model_gateway_estimate_correction{model="up/m"}'
 const WORDS = 'The lamp at the end of the pier goes out when the boats are in. '
-const family = familyOf(sampleModel({ upstream: 'm' }))
+const IMAGE = 'https://acme.example/lamp.png'
+const MODEL = sampleModel({ upstream: 'm' })
+const family = familyOf(MODEL)
 /** With what OpenAI's frame is around a single message. */
 const raw = (text: string) => textTokens(text, family) + 7
 
@@ -35,7 +38,7 @@ t.test('what a provider reports sizes the holds of its model, in this run and in
   await post(
     ask([
       { type: 'text', text: WORDS },
-      { type: 'image_url', image_url: { url: 'https://acme.example/lamp.png' } },
+      { type: 'image_url', image_url: { url: IMAGE } },
     ]),
   )
   await post(ask(WORDS.repeat(10), { user: 'silent' }))
@@ -46,8 +49,7 @@ t.test('what a provider reports sizes the holds of its model, in this run and in
   const expected = (text: string) => Math.round(raw(text) * factor) + 10
   t.equal(records[0]?.held_tokens, expected(WORDS.repeat(10)))
   t.equal(records[1]?.held_tokens, expected(WORDS.repeat(4000)), 'a large body, on its own thread, is held for by the same factor')
-  const image = records[2]?.held_tokens ?? 0
-  t.ok(image - 10 > raw(WORDS) * factor && image - 10 < 2 * raw(WORDS) * factor + 3000)
+  t.equal(records[2]?.held_tokens, expected(WORDS) + imageTokens(IMAGE, undefined, MODEL), 'an image is not scaled')
   const silent = records[3]
   t.equal(silent?.usage_source, 'counted')
   const charged = (silent?.input_tokens ?? 0) / raw(WORDS.repeat(10))
