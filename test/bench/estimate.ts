@@ -17,6 +17,11 @@ interface Sample {
   readonly cl100k: number
 }
 
+/** What a chat has around a message and before its answer. */
+const FRAME = 7
+/** So often the prompts are drawn: figures are of all draws. */
+const DRAWS = 10
+
 const root = new URL('../../../', import.meta.url)
 const samples = readFileSync(new URL('test/fixtures/estimate/texts.jsonl', root), 'utf8')
   .trimEnd()
@@ -90,9 +95,6 @@ function generator(seed: number): (below: number) => number {
   }
 }
 
-/** What a chat has around a message and before its answer. */
-const FRAME = 7
-
 interface Judged {
   readonly raw: number
   readonly typical: number
@@ -101,28 +103,30 @@ interface Judged {
 
 function calibrated(title: string, family: 'o200k' | 'cl100k', least: number, most: number): void {
   console.log(`${family}, after calibration, ${title}; all figures over actual input`)
-  console.log(row(['class', 'prompts', 'raw error', 'error', 'held', 'held low', 'held > 1.5', 'factor']))
+  console.log(row(['class', 'prompts', 'raw error', 'error', 'held', 'held low', 'held > 1.5']))
   const all: Judged[] = []
   for (const name of [...new Set(samples.map(sample => sample.class))].sort()) {
     const half = (which: string) => samples.filter(sample => sample.class === name && sample.half === which)
     const next = generator(20_241)
-    const calibration = new Calibration()
-    for (const { text, [family]: actual } of prompts(half('tune'), 50, least, most, next))
-      calibration.learn((actual + FRAME) / (textTokens(text, family) + FRAME))
-    const { typical, upper } = calibration.correction
-    const asked = most === 1 ? half('judge') : prompts(half('judge'), 100, least, most, next)
-    const judged = asked.map(({ text, [family]: actual }) => {
-      const [raw, count] = [textTokens(text, family) + FRAME, actual + FRAME]
-      return { raw: raw / count, typical: Math.round(raw * typical) / count, held: Math.round(raw * upper) / count }
-    })
+    const judged: Judged[] = []
+    for (let draw = 0; draw < DRAWS; draw++) {
+      const calibration = new Calibration()
+      for (const { text, [family]: actual } of prompts(half('tune'), 50, least, most, next))
+        calibration.learn((actual + FRAME) / (textTokens(text, family) + FRAME))
+      const { typical, upper } = calibration.correction
+      for (const { text, [family]: actual } of most === 1 ? half('judge') : prompts(half('judge'), 50, least, most, next)) {
+        const [raw, count] = [textTokens(text, family) + FRAME, actual + FRAME]
+        judged.push({ raw: raw / count, typical: Math.round(raw * typical) / count, held: Math.round(raw * upper) / count })
+      }
+    }
     all.push(...judged)
-    line(name, judged, upper.toFixed(2))
+    line(name, judged)
   }
-  line('all', all, '')
+  line('all', all)
   console.log()
 }
 
-function line(name: string, of: readonly Judged[], factor: string): void {
+function line(name: string, of: readonly Judged[]): void {
   const mean = (value: (one: Judged) => number) => of.reduce((sum, one) => sum + value(one), 0) / of.length
   const percent = (value: (one: Judged) => number) => `${(mean(value) * 100).toFixed(1)} %`
   console.log(
@@ -134,7 +138,6 @@ function line(name: string, of: readonly Judged[], factor: string): void {
       mean(one => one.held).toFixed(2),
       percent(one => (one.held < 1 ? 1 : 0)),
       percent(one => (one.held > 1.5 ? 1 : 0)),
-      factor,
     ]),
   )
 }
