@@ -12,6 +12,7 @@ import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
+import { Calibrations } from './metering/calibrations.js'
 import { Offload } from './offload.js'
 import { readConfig } from './read-config.js'
 import type { Services } from './runtime.js'
@@ -84,7 +85,17 @@ export class Gateway {
       const recovered = await ledger.recover(clock.now())
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
-      const services: Services = { ledger, clock, newId, drains: new Drains(), bodies: new Room(), offload: new Offload(), fault }
+      const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
+      const services: Services = {
+        ledger,
+        clock,
+        newId,
+        drains: new Drains(),
+        bodies: new Room(),
+        offload: new Offload(),
+        calibrations,
+        fault,
+      }
       const facts: SetUpFacts = { ledger, log, services }
       const runtime = await setUp(config, providers, facts)
       undo.unshift(() => runtime.upstreams.close())
@@ -93,7 +104,7 @@ export class Gateway {
         node: process.version,
         sqlite: sqliteVersion(),
         labels: labelsOf(config),
-        collect: () => collect(serving.runtime, ledger, clock.now()),
+        collect: () => collect(serving.runtime, ledger, calibrations, clock.now()),
         failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
         process: true,
       })
@@ -217,10 +228,16 @@ export class Gateway {
     await serving.runtime.upstreams.close()
     await services.offload.close()
     await control?.close()
+    await services.calibrations.flush().catch(unkept(log))
     await ledger.close()
     await ops?.close()
     await log.drained()
   }
+}
+
+/** Requests go on without it: the next start begins with what was kept before. */
+function unkept(log: Log): (error: unknown) => void {
+  return error => log.error('what models have taught could not be kept', { error })
 }
 
 /** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */

@@ -28,11 +28,14 @@ export interface Told {
   readonly id: number
   readonly question?: {
     readonly model: string
-    readonly targets: readonly { readonly model: string; readonly outgoing: Uint8Array; readonly estimate: Estimate }[]
+    readonly targets: readonly {
+      readonly model: string
+      readonly outgoing: Uint8Array
+      readonly estimate: Estimate
+      readonly bound?: number
+    }[]
     readonly stream: boolean
     readonly includeUsage: boolean
-    readonly estimate: Estimate
-    readonly estimateRial: bigint
   }
   readonly error?: { readonly code: string; readonly message: string; readonly options: ErrorOptions }
   /** A fault of ours, not of the request. */
@@ -127,12 +130,11 @@ function questionOf(told: NonNullable<Told['question']>, { bytes, endpoint, runt
   return {
     ...told,
     model: find(told.model),
-    targets: told.targets.map(({ model: id, outgoing, estimate }) => {
+    targets: told.targets.map(({ model: id, ...target }) => {
       const model = find(id)
       return {
+        ...target,
         model,
-        outgoing,
-        estimate,
         // Translations of answers look into it, and shapes: it costs a second parse, here.
         get body() {
           parsed ??= parseBody(bytes) as Body

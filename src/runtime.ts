@@ -6,6 +6,7 @@ import type { Room } from './http/room.js'
 import type { NewId } from './ids.js'
 import type { Ledger } from './ledger/ledger.js'
 import type { Windows } from './ledger/windows.js'
+import type { Calibrations } from './metering/calibrations.js'
 import type { Offload } from './offload.js'
 import type { Drains } from './upstream/drains.js'
 import type { Upstreams } from './upstream/upstream.js'
@@ -30,6 +31,7 @@ export interface Services {
   /** For the bodies of all requests under way. */
   readonly bodies: Room
   readonly offload: Offload
+  readonly calibrations: Calibrations
   /** A bug, or a fault whose consequence the client does not see. Never with a secret, a prompt or an answer. */
   readonly fault: (message: string, error: unknown, fields?: Readonly<Record<string, unknown>>) => void
 }

@@ -9,7 +9,7 @@ const ORDER = [
   ['checks', 'documents'],
   ['config', 'ledger', 'metering', 'http'],
   ['exchange', 'endpoints', 'upstream'],
-  ['understand', 'settlement', 'refusal', 'chain', 'plugin', 'runtime'],
+  ['understand', 'sizing', 'settlement', 'refusal', 'chain', 'plugin', 'runtime'],
   ['build-chain', 'read-config', 'set-up', 'offload', 'offload-thread', 'telemetry', 'policies'],
   ['lifecycle'],
   ['serving', 'control'],

@@ -41,6 +41,7 @@ export interface ModelDraft {
   readonly fallback: readonly string[] | null
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly tokenizer: string | null
+  readonly estimate: 'calibrated' | 'bound'
   readonly created: string
 }
 

@@ -72,6 +72,7 @@ function modelOf(
     default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
     context: draft.context,
     tokenizer: draft.tokenizer,
+    estimate: draft.estimate,
     parameters: draft.parameters,
     surfaces: draft.surfaces,
     ...(draft.cap === undefined ? {} : { cap: draft.cap }),

@@ -4,7 +4,7 @@ import { basename, dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import { GatewayError } from '../errors.js'
 import { openDatabase } from './database.js'
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
+import { APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
 
 export interface FileOptions {
   /** A path, or `:memory:`. */
@@ -274,10 +274,11 @@ function prepare(db: Database.Database, journal: 'wal' | 'memory'): Database.Dat
   set(db, 'mmap_size', '0', 0)
   // The version is written each time: that makes the log's file, and a disk that cannot be written shows itself now.
   db.exec('BEGIN IMMEDIATE')
-  if (db.pragma('user_version', { simple: true }) === 0) {
+  const version = db.pragma('user_version', { simple: true }) as number
+  if (version === 0) {
     db.exec(SCHEMA)
     db.pragma(`application_id = ${APPLICATION_ID}`)
-  }
+  } else for (let older = version; older < SCHEMA_VERSION; older++) db.exec(MIGRATIONS.get(older) as string)
   db.pragma(`user_version = ${SCHEMA_VERSION}`)
   db.exec('COMMIT')
   return db

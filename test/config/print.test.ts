@@ -83,6 +83,7 @@ models:
     default_max_tokens: 2048
     context: null
     tokenizer: null
+    estimate: calibrated
     parameters: null
     surfaces: null
     fallback: []
@@ -101,6 +102,7 @@ models:
     default_max_tokens: 2048
     context: null
     tokenizer: null
+    estimate: calibrated
     parameters: null
     surfaces: null
     fallback: []

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
-import { familyOf, promptTokens, textTokens } from '../../src/metering/estimate.js'
+import { familyOf, promptTokens, textTokens, tokenIds } from '../../src/metering/estimate.js'
 import { TextSum } from '../../src/metering/text.js'
 import { FAMILIES, type Family, isFamily } from '../../src/metering/tokenizers.js'
 
@@ -184,6 +184,18 @@ t.test('prompts: texts are estimated, token ids counted', async t => {
   t.equal(promptTokens(['Hello', 'Hello'], 'bytes'), 10)
   t.equal(promptTokens(undefined, 'o200k'), 0)
   t.equal(promptTokens('', 'o200k'), 0)
+  t.strictSame(
+    [
+      undefined,
+      'Hello',
+      [1, 2, 3],
+      [
+        [1, 2],
+        ['Hello', 4],
+      ],
+    ].map(tokenIds),
+    [0, 0, 3, 3],
+  )
 })
 
 t.test('the tokenizer of a model: its setting, its name, the kind of its provider', async t => {
