@@ -110,6 +110,8 @@ export class Exchange implements Ended {
   key: Key = ANONYMOUS
   /** Gives the checked body; set once the bytes are there. */
   parse: (() => Body) | null = null
+  /** What its body takes of the room for bodies. */
+  bodyBytes = 0
   declare model: Model
   declare estimate: Estimate
   declare estimateRial: bigint

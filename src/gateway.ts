@@ -7,6 +7,7 @@ import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
 import { type Listener, listen } from './http/listener.js'
+import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
@@ -32,6 +33,7 @@ export interface GatewayOptions {
 }
 
 interface Parts extends SetUpFacts {
+  readonly services: Services
   readonly options: GatewayOptions
   readonly loaded: Loaded
   readonly metrics: Metrics
@@ -82,7 +84,7 @@ export class Gateway {
       const recovered = await ledger.recover(clock.now())
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
-      const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), fault }
+      const services: Services = { ledger, clock, newId, drains: new Drains(), bodies: new Room(), offload: new Offload(), fault }
       const facts: SetUpFacts = { ledger, log, services }
       const runtime = await setUp(config, providers, facts)
       undo.unshift(() => runtime.upstreams.close())
@@ -109,7 +111,7 @@ export class Gateway {
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -207,12 +209,13 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch } = this.#parts
+    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()
     await serving.runtime.upstreams.close()
+    await services.offload.close()
     await control?.close()
     await ledger.close()
     await ops?.close()

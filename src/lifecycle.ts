@@ -39,6 +39,8 @@ export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runti
     ran = await admit(exchange, endpoint, runtime, services)
   } catch (error) {
     ran = await refuse(exchange, error, null, runtime, services)
+  } finally {
+    services.bodies.give(exchange.bodyBytes)
   }
   await runtime.chain.finish(exchange, ran.outcome)
   return ran
@@ -50,7 +52,8 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   exchange.key = await identify(exchange, runtime)
   checkBodyHeaders(exchange.request)
   if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
-  const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request)
+  const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request, services.bodies)
+  exchange.bodyBytes = bytes.length
   exchange.marks.read = clock.monotonic()
   const question = await ask(bytes, exchange, endpoint, runtime, services)
   exchange.model = question.model

@@ -2,6 +2,7 @@ import type { Chain } from './chain.js'
 import type { Clock } from './clock.js'
 import type { Catalog } from './config/catalog.js'
 import type { Config } from './config/config.js'
+import type { Room } from './http/room.js'
 import type { NewId } from './ids.js'
 import type { Ledger } from './ledger/ledger.js'
 import type { Windows } from './ledger/windows.js'
@@ -26,6 +27,8 @@ export interface Services {
   readonly clock: Clock
   readonly newId: NewId
   readonly drains: Drains
+  /** For the bodies of all requests under way. */
+  readonly bodies: Room
   readonly offload: Offload
   /** A bug, or a fault whose consequence the client does not see. Never with a secret, a prompt or an answer. */
   readonly fault: (message: string, error: unknown, fields?: Readonly<Record<string, unknown>>) => void

@@ -5,7 +5,7 @@ import { modelPage, modelsPage } from './endpoints/models.js'
 import type { Page } from './endpoints/page.js'
 import { asGatewayError, errorBody, GatewayError } from './errors.js'
 import { Exchange } from './exchange.js'
-import { clientRequestId, errorFields } from './http/headers.js'
+import { clientRequestId, clientTracestate, errorFields } from './http/headers.js'
 import { sendJson } from './http/respond.js'
 import { type Route, Router } from './http/router.js'
 import { identify, type Ran, run } from './lifecycle.js'
@@ -65,7 +65,7 @@ export class Serving {
     })
   }
 
-  /** Refuses what comes from now on, and waits for what is under way: at most `timeoutMs`, then it is cut off and settled. */
+  /** Refuses what comes from now on, and waits for what is under way, to its last byte: at most `timeoutMs`, then it is cut off and settled. */
   async drain(timeoutMs: number): Promise<void> {
     this.#draining = true
     if (this.#live.size === 0) return
@@ -109,7 +109,7 @@ export class Serving {
         clientRequestId: clientRequestId(request.headers),
         traceId: trace.traceId,
         traceparent: trace.outgoing,
-        tracestate: trace.continued ? single(request.headers.tracestate) : undefined,
+        tracestate: trace.continued ? clientTracestate(request.headers) : undefined,
       },
       request,
       response,
@@ -129,10 +129,16 @@ export class Serving {
       response.destroy()
     } finally {
       metrics.inFlight(exchange.surface, -1)
-      this.#live.delete(exchange)
       if (--tenure.active === 0) tenure.retired?.()
-      if (this.#live.size === 0) this.#quiet?.()
+      // A client that reads slowly has not got all of it yet: a stop waits for that, too.
+      if (response.writableFinished || response.destroyed) this.#gone(exchange)
+      else response.once('close', () => this.#gone(exchange))
     }
+  }
+
+  #gone(exchange: Exchange): void {
+    this.#live.delete(exchange)
+    if (this.#live.size === 0) this.#quiet?.()
   }
 
   async #page(exchange: Exchange, page: Page, rest: string, runtime: Runtime): Promise<Ran> {

@@ -104,6 +104,12 @@ function dearest(targets: readonly Target[]): bigint {
 }
 
 function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean): Target {
+  const forwarded = forwardedBody(body, endpoint, model, stream)
+  return { model, body: forwarded, estimate: endpoint.estimate(forwarded as Body, model) }
+}
+
+/** A checked body as it is forwarded to a target: see `Target.body`. */
+export function forwardedBody(body: Body, endpoint: Endpoint, model: Model, stream: boolean): JsonObject {
   const forwarded: Mutable = { model: model.upstream }
   for (const name of Object.keys(body)) {
     const value = body[name]
@@ -124,7 +130,7 @@ function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean)
   } else {
     delete forwarded.stream_options
   }
-  return { model, body: forwarded as JsonObject, estimate: endpoint.estimate(forwarded as Body, model) }
+  return forwarded as JsonObject
 }
 
 function takes(model: Model, parameter: string): boolean {

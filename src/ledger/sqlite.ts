@@ -200,8 +200,7 @@ class FileLedger implements SqliteLedger {
   }
 
   async backup(path: string): Promise<void> {
-    await this.#turn()
-    await this.#file.backup(path)
+    await this.#file.backup(path, task => this.#batches.between(task))
   }
 
   book(credit: Credit, overdraw: boolean): Promise<Booking> {

@@ -18,11 +18,12 @@ for (const kind of kinds) {
 const running = await gateway({
   providers,
   models: Object.fromEntries(
-    kinds.flatMap(kind => ['m', 'too-long'].map(name => [`${kind}/${name}`, { price: PRICE, default_max_tokens: 200 }])),
+    kinds.flatMap(kind => ['m', 'too-long', 'breaks'].map(name => [`${kind}/${name}`, { price: PRICE, default_max_tokens: 200 }])),
   ),
 })
 /** Of each request: what it was, its id (or null where a library does not tell), and what must have been billed. */
 const bills = []
+const broken = []
 
 const HELLO = 'Tea or coffee?'
 const ASK = 'What is the weather, and what time is it?'
@@ -162,6 +163,31 @@ for (const kind of kinds) {
   })
 }
 
+for (const kind of kinds) {
+  test(`${kind}: a request of 400 kB`, async () => {
+    const messages = [{ role: 'user', content: 'word '.repeat(80_000) }]
+    const answer = await openai(running).chat.completions.create({ model: `${kind}/m`, messages })
+    assert.equal(answer.choices[0].message.content, TEXT)
+    bills.push({ what: `${kind}: a request of 400 kB`, id: answer._request_id, kind, bill: CHAT_SERVERS[kind].bill })
+  })
+
+  test(`${kind}: a stream that breaks off raises, and what came of it is charged`, async () => {
+    const messages = [{ role: 'user', content: HELLO }]
+    const { data, response } = await openai(running)
+      .chat.completions.create({ model: `${kind}/breaks`, messages, stream: true })
+      .withResponse()
+    let text = ''
+    await assert.rejects(
+      async () => {
+        for await (const chunk of data) text += chunk.choices[0].delta.content ?? ''
+      },
+      { code: 'upstream_error' },
+    )
+    assert.ok(text !== '' && TEXT.startsWith(text), text)
+    broken.push([kind, response.headers.get('x-request-id')])
+  })
+}
+
 test('every usage record has the tokens that the provider billed, and their cost', async t => {
   const records = await running.bills()
   const settled = [...records.values()].filter(record => record.state === 'settled')
@@ -177,6 +203,13 @@ test('every usage record has the tokens that the provider billed, and their cost
         { cached: 0, reasoning: 0, ...bill },
       )
       assert.equal(record.cost_rial, rial(bill))
+    })
+  }
+  for (const [kind, id] of broken) {
+    await t.test(`${kind}: a stream that broke off`, () => {
+      const { state, ended_by, usage_source, output_tokens, cost_rial } = records.get(id)
+      assert.deepEqual({ state, ended_by, usage_source }, { state: 'partial', ended_by: 'upstream_error', usage_source: 'counted' })
+      assert.ok(output_tokens > 0 && cost_rial > 0n)
     })
   }
 })

@@ -177,6 +177,31 @@ const REQUESTS: readonly [name: string, path: string, body: unknown, headers: Re
   ['POST to a model', '/v1/models/up%2Fm', BODY, AUTH, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET' } }],
 ]
 
+const chatRow = (name: string, fields: object, param: string): (typeof REQUESTS)[number] => [
+  name,
+  CHAT,
+  { ...BODY, ...fields },
+  AUTH,
+  { status: 400, code: 'invalid_request', param },
+]
+
+/** One row for each kind of field; an odd one more would be a test of the room itself. */
+const CHAT_FIELDS = [
+  chatRow('no messages', { messages: null }, 'messages'),
+  chatRow('empty messages', { messages: [] }, 'messages'),
+  chatRow('a message that is no object', { messages: ['Hello'] }, 'messages[0]'),
+  chatRow('an unknown role', { messages: [{ role: 'wizard', content: 'Hello' }] }, 'messages[0].role'),
+  chatRow('a number as content', { messages: [...MESSAGES, { role: 'user', content: 7 }] }, 'messages[1].content'),
+  chatRow('n of 0', { n: 0 }, 'n'),
+  chatRow('a cap that is half a token', { max_tokens: 1.5 }, 'max_tokens'),
+  chatRow('the other cap as text', { max_completion_tokens: '10' }, 'max_completion_tokens'),
+  chatRow('stream as text', { stream: 'yes' }, 'stream'),
+  chatRow('a temperature beyond all numbers', { temperature: 'hot' }, 'temperature'),
+  chatRow('a stop that is a number', { stop: [1] }, 'stop[0]'),
+  chatRow('tools that are no list', { tools: {} }, 'tools'),
+  chatRow('a seed that is no integer', { seed: 0.5 }, 'seed'),
+]
+
 const GONE = { model: 'gone/m', messages: MESSAGES }
 const fails =
   (status: number, body: unknown, headers?: Record<string, string>): Script =>
@@ -261,7 +286,8 @@ timeout: {request: 400ms, write: 60s}`,
 t.test('every refusal of a request', async t => {
   const up = await provider(t)
   const running = await gateway(t, config(up.url))
-  for (const [name, path, body, headers, expected] of REQUESTS) isRefusal(t, await running.post(path, body, headers), expected, name)
+  for (const [name, path, body, headers, expected] of [...REQUESTS, ...CHAT_FIELDS])
+    isRefusal(t, await running.post(path, body, headers), expected, name)
   const wrong = await fetch(running.url + CHAT, { headers: AUTH })
   isRefusal(
     t,

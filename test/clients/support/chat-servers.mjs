@@ -77,7 +77,7 @@ export const CHAT_SERVERS = {
 
   gemini: {
     base: '/v1beta',
-    path: body => `/v1beta/models/m:${body.streamed ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+    path: (model, streamed) => `/v1beta/models/${model}:${streamed ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
     streams: path => path.includes(':stream'),
     authorized: headers => headers['x-goog-api-key'] === 'sk-upstream' && headers.authorization === undefined,
     required: ['contents'],
@@ -247,15 +247,14 @@ export const CHAT_SERVERS = {
   },
 }
 
-/** What one of them does with a request. A model called «too-long» refuses. */
+/** What one of them does with a request. A model called «too-long» refuses; a stream of «breaks» ends in the middle of its text. */
 export function chatServer(kind) {
   const server = CHAT_SERVERS[kind]
   return ({ path, headers, body }, response) => {
     const streamed = server.streams?.(path) ?? body.stream === true
-    const expected = typeof server.path === 'string' ? server.path : server.path({ streamed })
+    const expected = typeof server.path === 'string' ? server.path : server.path(path.includes('breaks') ? 'breaks' : 'm', streamed)
     const unknown = Object.keys(body).filter(name => !server.required.includes(name) && !server.known.includes(name))
-    if (body.model === 'too-long' || path.includes('too-long'))
-      return json(response, 400, server.refusal('The prompt is longer than it may be.'))
+    if (`${path} ${body.model}`.includes('too-long')) return json(response, 400, server.refusal('The prompt is longer than it may be.'))
     if (path !== expected) return json(response, 404, server.refusal(`There is nothing at ${path}.`))
     if (!server.authorized(headers)) return json(response, 401, server.refusal('Who are you?'))
     if (unknown.length > 0) return json(response, 422, server.refusal(`Extra inputs are not permitted: ${unknown}`))
@@ -264,7 +263,10 @@ export function chatServer(kind) {
     const said = results.length > 0 ? { calls: [], text: results.join(' ') } : { calls: body.tools === undefined ? [] : CALLS, text: TEXT }
     if (!streamed) return json(response, 200, server.whole(said))
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (const piece of server.stream(said)) response.write(piece)
+    for (const piece of server.stream(said)) {
+      response.write(piece)
+      if (`${path} ${body.model}`.includes('breaks') && piece.includes(halves(TEXT)[0])) break
+    }
     return response.end()
   }
 }
