@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto'
 import { isObject, type Json, type JsonObject } from '../../json.js'
 import { compatible, only, renamed } from '../compatible.js'
 import { tidied } from '../tidy.js'
-import { ProviderFailure } from './provider.js'
+import { type Call, ProviderFailure } from './provider.js'
 
 /**
  * Mistral. It answers 422 to any field that it does not know, at any depth, so that only those that it knows are sent: `seed` is called
  * `random_seed`, `stream_options` does not exist (streams always carry usage). Thinking comes as parts of the content; clients get it as
  * `reasoning_content`, and the text as a string; `num_cached_tokens` as the format has it, too. Ids of calls that another provider gave are
- * sent as ones that it takes; an answer that it ended for an error is a failure.
+ * sent as ones that it takes; an answer that it ended for an error is a failure. Completions are its filling in of text, whose answers have
+ * the shape of chat.
  */
 export default compatible('mistral', {
   baseUrl: 'https://api.mistral.ai/v1',
@@ -28,7 +29,21 @@ export default compatible('mistral', {
       return { event: event => tidy.event(event).map(ended), end: () => [...tidy.end()].map(withCached) }
     },
   },
-  completions: { request: body => known(spelled(body)) },
+  path: segment => (segment === '/completions' ? '/fim/completions' : segment),
+  completions: {
+    request: body => knownFill(spelled(body)),
+    response(body, call) {
+      if (!isObject(body) || !Array.isArray(body.choices)) throw new TypeError('The answer has no choices.')
+      return filled(ended({ ...body, choices: body.choices.map(choice) }), call)
+    },
+    events(call) {
+      const tidy = tidied(call, plainContent)
+      return {
+        event: event => tidy.event(event).map(chunk => filled(ended(chunk), call)),
+        end: () => [...tidy.end()].map(chunk => filled(chunk, call)),
+      }
+    },
+  },
   // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
   embeddings: { request: body => embedded(renamed({ dimensions: 'output_dimension' })(body)) },
 })
@@ -38,8 +53,6 @@ const spelled = renamed({ seed: 'random_seed', max_completion_tokens: 'max_token
 const known = only(
   'model',
   'messages',
-  'prompt',
-  'suffix',
   'max_tokens',
   'stream',
   'temperature',
@@ -54,6 +67,26 @@ const known = only(
   'tool_choice',
   'parallel_tool_calls',
   'prediction',
+  'reasoning_effort',
+  'prompt_mode',
+  'prompt_cache_key',
+  'safe_prompt',
+  'guardrails',
+)
+
+/** Of text to be filled in, which is what its completions are. */
+const knownFill = only(
+  'model',
+  'prompt',
+  'suffix',
+  'max_tokens',
+  'min_tokens',
+  'stream',
+  'temperature',
+  'top_p',
+  'stop',
+  'random_seed',
+  'prompt_cache_key',
 )
 
 const embedded = only('model', 'input', 'output_dimension')
@@ -112,6 +145,17 @@ function ended(given: JsonObject): JsonObject {
     return each.finish_reason === 'model_length' ? { ...each, finish_reason: 'length' } : each
   })
   return { ...given, choices }
+}
+
+/** An answer, or a chunk, of chat as one of completions. */
+function filled(given: JsonObject, call: Call): JsonObject {
+  const choices = (Array.isArray(given.choices) ? given.choices : []).map((each: Json) => {
+    const { index = 0, message, delta, finish_reason = null }: JsonObject = isObject(each) ? each : {}
+    const said = message ?? delta
+    const text = isObject(said) && typeof said.content === 'string' ? said.content : ''
+    return { index, text, logprobs: null, finish_reason }
+  })
+  return withCached({ ...given, id: `cmpl-${call.id}`, object: 'text_completion', choices })
 }
 
 /** An answer, or a chunk, whose usage tells the cached part of its input where clients look for it. */
