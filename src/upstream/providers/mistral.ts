@@ -36,13 +36,6 @@ export default compatible('mistral', {
       if (!isObject(body) || !Array.isArray(body.choices)) throw new TypeError('The answer has no choices.')
       return filled(ended({ ...body, choices: body.choices.map(choice) }), call)
     },
-    events(call) {
-      const tidy = tidied(call, plainContent)
-      return {
-        event: event => tidy.event(event).map(chunk => filled(ended(chunk), call)),
-        end: () => [...tidy.end()].map(chunk => filled(chunk, call)),
-      }
-    },
   },
   // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
   embeddings: { request: body => embedded(renamed({ dimensions: 'output_dimension' })(body)) },
@@ -81,7 +74,6 @@ const knownFill = only(
   'suffix',
   'max_tokens',
   'min_tokens',
-  'stream',
   'temperature',
   'top_p',
   'stop',
@@ -147,12 +139,11 @@ function ended(given: JsonObject): JsonObject {
   return { ...given, choices }
 }
 
-/** An answer, or a chunk, of chat as one of completions. */
+/** An answer of chat as one of completions, which never stream. */
 function filled(given: JsonObject, call: Call): JsonObject {
   const choices = (Array.isArray(given.choices) ? given.choices : []).map((each: Json) => {
-    const { index = 0, message, delta, finish_reason = null }: JsonObject = isObject(each) ? each : {}
-    const said = message ?? delta
-    const text = isObject(said) && typeof said.content === 'string' ? said.content : ''
+    const { index = 0, message, finish_reason = null }: JsonObject = isObject(each) ? each : {}
+    const text = isObject(message) && typeof message.content === 'string' ? message.content : ''
     return { index, text, logprobs: null, finish_reason }
   })
   return withCached({ ...given, id: `cmpl-${call.id}`, object: 'text_completion', choices })
