@@ -69,3 +69,12 @@ t.test('meters and subjects that look alike are not mixed up', async t => {
   t.not(kept.find({ meter: 'a', subject: 'b c', window }), first)
   t.not(kept.find({ meter: 'a b', subject: 'c minute 0', window }), first)
 })
+
+t.test('there is no counter of a window without a moment in it', async t => {
+  const { cells: kept, db } = cells(4)
+  t.teardown(() => db.close())
+  const of = (start: number, end: number) => () => kept.find({ meter: 'tokens', subject: 'key:a', window: { kind: 'day', start, end } })
+  t.throws(of(5, 5), RangeError)
+  t.throws(of(5, 4), RangeError)
+  t.doesNotThrow(of(5, 6))
+})

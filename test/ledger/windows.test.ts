@@ -155,3 +155,9 @@ t.test('isoTime writes the offset of the zone at that moment', async t => {
   t.equal(isoTime(0, zone('UTC')), '1970-01-01T00:00:00+00:00')
   t.equal(isoTime(Date.UTC(1900, 0), zone('Asia/Tehran')), '1900-01-01T03:25:44+03:25:44')
 })
+
+t.test('a midnight at which the clock goes back to 23:00 is shown an hour later, and the day begins then', async t => {
+  const day = windows('America/Santiago', 'gregorian')('day', Date.parse('2026-04-05T12:00:00Z'))
+  t.equal(day.start, Date.parse('2026-04-05T04:00:00Z'))
+  t.equal(windows('America/Santiago', 'gregorian')('day', day.start - 1).end, day.start)
+})
