@@ -118,6 +118,11 @@ export function scan(text: string, counts: Int32Array, { triples, rare: rareLett
       } else count(counts, LATIN + (form * LENGTHS + length - 1) * RARITIES + bucket, 1)
       i = at
       spaced = afterSign = false
+      // What the branch for blanks would do, an eighth faster for plain prose: one space, and another word.
+      if (at + 1 < end && text.charCodeAt(at) === 32 && (CLASSES[text.charCodeAt(at + 1)] as number) <= UPPER) {
+        spaced = true
+        i++
+      }
     } else if (kind >= SCRIPT_CLASS) {
       let at = i
       let rare = 0

@@ -23,6 +23,7 @@ t.test('a model of the catalog is served at its price, with all that is known of
     default_max_tokens: 2048,
     context: 128000,
     tokenizer: null,
+    estimate: 'calibrated',
     parameters: null,
     surfaces: ['chat'],
     fallback: [],

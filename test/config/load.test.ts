@@ -33,6 +33,7 @@ t.test('the smallest config gets every default', async t => {
     default_max_tokens: 2048,
     context: null,
     tokenizer: null,
+    estimate: 'calibrated',
     parameters: null,
     surfaces: null,
     fallback: [],

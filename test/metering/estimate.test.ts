@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { familyOf, promptTokens, textTokens, tokenIds } from '../../src/metering/estimate.js'
+import { FEATURES } from '../../src/metering/features.js'
+import { scan } from '../../src/metering/scan.js'
 import { TextSum } from '../../src/metering/text.js'
-import { FAMILIES, type Family, isFamily } from '../../src/metering/tokenizers.js'
+import { FAMILIES, type Family, isFamily, LETTERS } from '../../src/metering/tokenizers.js'
 
 const root = new URL('../../../', import.meta.url)
 
@@ -45,6 +48,16 @@ function errors(all: readonly Sample[], family: 'o200k' | 'cl100k') {
     bias: ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length - 1,
   }
 }
+
+t.test('texts have the features that the rates were measured by: who changes them measures the rates again', async t => {
+  const texts = samples.map(sample => sample.text)
+  const counts = new Int32Array(FEATURES)
+  const bytes = scan(texts.join('\n') + texts.join(' '), counts, LETTERS)
+  const digest = createHash('sha256')
+    .update(JSON.stringify([bytes, ...counts]))
+    .digest('hex')
+  t.equal(digest.slice(0, 16), 'b05030c1258df0f3')
+})
 
 t.test('the fixture is large, and split in two halves of the same classes', async t => {
   t.ok(samples.length >= 450)

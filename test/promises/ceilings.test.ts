@@ -116,7 +116,7 @@ ledger: {path: data/ledger.db, durability: process}
 providers:
   up: {kind: openai, base_url: "${url}", api_key: sk-upstream-secret, insecure: true}
 models:
-  up/m: {price: {input: 1000000, output: 2000000}, max_output_tokens: 4096, default_max_tokens: 100}
+  up/m: {price: {input: 1000000, output: 2000000}, max_output_tokens: 4096, default_max_tokens: 100, estimate: bound}
 plans:
 ${lines(key => key.plan ?? '{}')}
 accounts:
