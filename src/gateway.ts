@@ -42,6 +42,7 @@ interface Parts extends SetUpFacts {
   readonly control: Control | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
+  readonly offload: Offload
 }
 
 /** A gateway that serves: a config, wired into running parts. */
@@ -110,7 +111,19 @@ export class Gateway {
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({
+        ...facts,
+        options,
+        loaded,
+        metrics,
+        serving,
+        listener,
+        ops,
+        control,
+        recovered,
+        watch,
+        offload: services.offload,
+      })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -208,12 +221,13 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch } = this.#parts
+    const { serving, listener, ops, control, ledger, log, watch, offload } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()
     await serving.runtime.upstreams.close()
+    await offload.close()
     await control?.close()
     await ledger.close()
     await ops?.close()
