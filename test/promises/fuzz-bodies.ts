@@ -275,7 +275,7 @@ const wrong = surface.chain(endpoint => {
   )
   const chat = endpoint.surface === 'chat'
   const field = fc.oneof(
-    { weight: 3, arbitrary: fc.record({ name, text: fc.constantFrom(...TEXTS) }) },
+    { weight: 1, arbitrary: fc.record({ name, text: fc.constantFrom(...TEXTS) }) },
     { weight: 3, arbitrary: fc.record({ name, text: inner.map(text) }) },
     { weight: chat ? 5 : 0, arbitrary: fc.record({ name: fc.constant('messages'), text: messages.map(text) }) },
     { weight: chat ? 2 : 0, arbitrary: fc.record({ name: fc.constant('tools'), text: tools.map(text) }) },
@@ -284,7 +284,7 @@ const wrong = surface.chain(endpoint => {
       arbitrary: fc.record({ name: fc.constantFrom('n', 'max_tokens', 'max_completion_tokens', 'best_of'), text: caps }),
     },
   )
-  return fc.tuple(fc.constantFrom(...MODELS), fc.array(field, { maxLength: 4 })).map(([model, fields]) => {
+  return fc.tuple(fc.constantFrom(...MODELS), fc.array(field, { maxLength: 3 })).map(([model, fields]) => {
     const base = Object.entries({ model, ...RIGHT[endpoint.surface] }).map(([name, value]) => ({ name, text: text(value) }))
     return { path: endpoint.paths[0] as string, body: Buffer.from(written([...base, ...fields])) }
   })

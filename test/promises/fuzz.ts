@@ -139,7 +139,6 @@ ${models.join('')}plans: {p: {}}
 accounts: {acme: {opening_balance_rial: 1000000000000}}
 keys: {a: {account: acme, plan: p, secret: ${KEY}}}
 limits: {body: 8MiB}
-log: {level: error}
 `
 }
 
