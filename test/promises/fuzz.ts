@@ -113,9 +113,15 @@ function answer(held: { trace: string; cap: number }[]): Script {
     if (typeof cap === 'number') held.push({ trace, cap: cap * many })
     if (path === '/v1/chat/completions') return chats(seen, response, request)
     if (path === '/v1/completions') return json(response, 200, { choices: [{ index: 0, text: 'a', finish_reason: 'stop' }] })
-    if (path === '/v1/moderations') return json(response, 200, { results: [{ flagged: false }] })
+    if (path === '/v1/moderations')
+      return json(response, 200, { results: Array.from({ length: texts(body.input) }, () => ({ flagged: false })) })
     return json(response, 400, { error: { message: 'no', type: 'invalid_request_error', param: null, code: null } })
   }
+}
+
+/** A list of parts is one input. */
+function texts(input: unknown): number {
+  return Array.isArray(input) && typeof input[0] === 'string' ? input.length : 1
 }
 
 function config(url: string): string {
