@@ -149,7 +149,10 @@ const IMITATORS: readonly { kind: string; usage: object; tokens: Tokens; answer?
 const imitated = IMITATORS.flatMap(({ kind, usage, tokens, ...its }): Row[] => [
   row(kind, 'chat', '/chat/completions', completion(usage), tokens),
   row(kind, 'chat', '/chat/completions', its.stream ?? stream(usage), its.streamTokens ?? tokens),
-  row(kind, 'completions', '/completions', TEXT, [19, 0, 10, 0]),
+  // Mistral completes in its fill-in-the-middle API, which answers as a chat does.
+  kind === 'mistral'
+    ? row(kind, 'completions', '/fim/completions', completion(usage), tokens)
+    : row(kind, 'completions', '/completions', TEXT, [19, 0, 10, 0]),
   row(kind, 'embeddings', '/embeddings', VECTORS, [8, 0, 0, 0]),
   row(kind, 'moderations', '/moderations', VERDICT, [0, 0, 0, 0], { source: 'none' }),
   row(kind, 'rerank', '/rerank', RANKS, [30, 0, 0, 0], { sent: { documents: DOCUMENTS } }),
