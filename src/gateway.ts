@@ -15,9 +15,11 @@ import type { Services } from './runtime.js'
 import { Serving } from './serving.js'
 import { type SetUpFacts, setUp } from './set-up.js'
 import { collect } from './telemetry/gauges.js'
+import { showHealth, targetChecks, targetNames, tellHealth } from './telemetry/health.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
 import { Drains } from './upstream/drains.js'
+import { Health } from './upstream/health.js'
 import { kindsOf, loadProviders } from './upstream/kinds.js'
 import { VERSION } from './version.js'
 
@@ -31,6 +33,7 @@ export interface GatewayOptions {
 }
 
 interface Parts extends SetUpFacts {
+  readonly services: Services
   readonly options: GatewayOptions
   readonly loaded: Loaded
   readonly metrics: Metrics
@@ -81,7 +84,20 @@ export class Gateway {
       const recovered = await ledger.recover(clock.now())
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
-      const services: Services = { ledger, clock, newId, drains: new Drains(), offload: new Offload(), fault }
+      const health = new Health(report => {
+        tellHealth(report, log)
+        if (metrics !== undefined) showHealth(serving.runtime.config, health, metrics, clock.monotonic())
+      })
+      const services: Services = {
+        ledger,
+        clock,
+        newId,
+        drains: new Drains(),
+        health,
+        random: Math.random,
+        offload: new Offload(),
+        fault,
+      }
       const facts: SetUpFacts = { providers, ledger, log, services }
       const runtime = await setUp(config, facts)
       undo.unshift(() => runtime.upstreams.close())
@@ -94,6 +110,7 @@ export class Gateway {
         failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
         process: true,
       })
+      showHealth(config, health, metrics, clock.monotonic())
       const serving = new Serving(runtime, { services, log, metrics })
       const listener = await listen({
         address: config.listen,
@@ -106,7 +123,7 @@ export class Gateway {
       const checks = (): readonly Check[] => gateway?.checks() ?? []
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
-      gateway = new Gateway({ ...facts, options, loaded, metrics, serving, listener, ops, recovered, watch })
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -143,7 +160,7 @@ export class Gateway {
 
   /** What has to hold for requests to be sent here. A provider that is down is not among it: that would take its pod with it. */
   checks(): readonly Check[] {
-    const { serving, ledger } = this.#parts
+    const { serving, ledger, services } = this.#parts
     const { failure } = ledger
     return [
       {
@@ -153,6 +170,7 @@ export class Gateway {
       },
       failure === null ? { name: 'ledger', ok: true } : { name: 'ledger', ok: false, reason: failure },
       serving.draining ? { name: 'draining', ok: false, reason: 'the gateway is stopping' } : { name: 'draining', ok: true },
+      ...targetChecks(services.health.reports(services.clock.monotonic())),
     ]
   }
 
@@ -164,7 +182,7 @@ export class Gateway {
   }
 
   async #reload(): Promise<boolean> {
-    const { options, providers, serving, metrics, log, listener, watch } = this.#parts
+    const { options, providers, serving, metrics, log, listener, watch, services } = this.#parts
     if (serving.draining) return false
     const before = serving.runtime
     try {
@@ -178,6 +196,8 @@ export class Gateway {
       if (loaded.config.tls !== null) listener.secure(loaded.config.tls)
       log.setLevel(loaded.config.log.level)
       metrics.labels(labelsOf(loaded.config))
+      services.health.keep(targetNames(runtime))
+      showHealth(loaded.config, services.health, metrics, services.clock.monotonic())
       const over = serving.switch(runtime)
       void over.then(async () => {
         await before.chain.close()

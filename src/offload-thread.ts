@@ -37,8 +37,9 @@ function answer(asking: Asking): Told {
     // The bytes are shared with the main thread; what is decoded is a copy of our own.
     const body = readQuestion(Buffer.from(asking.bytes), endpoint)
     const question = understand(body, endpoint, where, asking.key)
+    const names = where.catalog.targets(question.model).map(({ rank, name }) => `${rank} ${name}`)
     const targets = question.targets.map(target => ({
-      model: target.model.id,
+      place: names.indexOf(`${target.rank} ${target.name}`),
       outgoing: encode(outgoing(target, endpoint.surface, question.stream, where.upstreams, asking.call)),
       estimate: target.estimate,
     }))

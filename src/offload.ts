@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import type { Place } from './config/catalog.js'
 import type { Config, Key } from './config/config.js'
 import type { Endpoint, Estimate } from './endpoints/endpoint.js'
 import { type ErrorOptions, GatewayError } from './errors.js'
@@ -29,7 +30,8 @@ export interface Told {
   readonly id: number
   readonly question?: {
     readonly model: string
-    readonly targets: readonly { readonly model: string; readonly outgoing: Uint8Array; readonly estimate: Estimate }[]
+    /** `place`: its position among `catalog.targets` of the model. */
+    readonly targets: readonly { readonly place: number; readonly outgoing: Uint8Array; readonly estimate: Estimate }[]
     readonly stream: boolean
     readonly includeUsage: boolean
     readonly estimate: Estimate
@@ -109,17 +111,15 @@ export class Offload {
 }
 
 function questionOf(told: NonNullable<Told['question']>, { bytes, endpoint, runtime }: Waiting['asked']): Question {
-  const find = (id: string) => {
-    const model = runtime.catalog.find(id)
-    if (model === undefined) throw new Error(`model ${id} is not in this config`)
-    return model
-  }
+  const model = runtime.catalog.find(told.model)
+  if (model === undefined) throw new Error(`model ${told.model} is not in this config`)
+  const places = runtime.catalog.targets(model)
   let parsed: JsonObject | undefined
   return {
     ...told,
-    model: find(told.model),
-    targets: told.targets.map(({ model, outgoing, estimate }) => ({
-      model: find(model),
+    model,
+    targets: told.targets.map(({ place, outgoing, estimate }) => ({
+      ...(places[place] as Place),
       outgoing,
       estimate,
       // Only translations of answers look into it, and few of them: it costs a second parse, here.

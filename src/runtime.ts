@@ -7,6 +7,7 @@ import type { Ledger } from './ledger/ledger.js'
 import type { Windows } from './ledger/windows.js'
 import type { Offload } from './offload.js'
 import type { Drains } from './upstream/drains.js'
+import type { Health } from './upstream/health.js'
 import type { Upstreams } from './upstream/upstream.js'
 
 /** All that a config has set up. A request keeps the one that it began with, whatever is reloaded meanwhile. */
@@ -26,6 +27,9 @@ export interface Services {
   readonly clock: Clock
   readonly newId: NewId
   readonly drains: Drains
+  readonly health: Health
+  /** From 0 up to, not including, 1: for which target is tried first, and how long a pause is. */
+  readonly random: () => number
   readonly offload: Offload
   /** A bug, or a fault whose consequence the client does not see. Never with a secret, a prompt or an answer. */
   readonly fault: (message: string, error: unknown, fields?: Readonly<Record<string, unknown>>) => void

@@ -1,5 +1,5 @@
 import { checkModel } from './checks.js'
-import type { Catalog } from './config/catalog.js'
+import type { Catalog, Place } from './config/catalog.js'
 import type { Key, Model } from './config/config.js'
 import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { GatewayError } from './errors.js'
@@ -11,7 +11,7 @@ import type { Wires } from './upstream/upstream.js'
 /** What a request asks for, once its body is understood: all that the rest of its way needs. */
 export interface Question {
   readonly model: Model
-  /** The model and its fallbacks, in the order in which they are tried. */
+  /** Where the model and its fallbacks are answered, those of a lower rank first. Never empty. */
   readonly targets: readonly Target[]
   readonly stream: boolean
   /** The client wants the usage chunk of a stream. */
@@ -21,8 +21,8 @@ export interface Question {
   readonly estimateRial: bigint
 }
 
-export interface Target {
-  readonly model: Model
+/** A place that may answer, and what it would be sent. */
+export interface Target extends Place {
   /** Only what the model takes, under the provider's name for it; the cap is the one that the estimate holds for. The client's wire. */
   readonly body: JsonObject
   /** The same in the provider's wire, as bytes, where it has been made already. */
@@ -69,7 +69,8 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
       },
     )
   }
-  if (!upstreams.answers(model, endpoint.surface)) {
+  const answering = catalog.targets(model).filter(place => upstreams.answers(place.model, endpoint.surface))
+  if (answering[0]?.rank !== 0) {
     throw new GatewayError(
       'unsupported_surface',
       `Model ${model.id} does not answer ${endpoint.paths[0]}. GET /v1/models/${model.id} shows what it does.`,
@@ -79,8 +80,7 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
     )
   }
   const stream = endpoint.streams(body)
-  const answering = catalog.targets(model).filter(target => upstreams.answers(target, endpoint.surface))
-  const targets = answering.map(target => targetOf(body, endpoint, target, stream))
+  const targets = answering.map(place => targetOf(body, endpoint, place, stream))
   return {
     model,
     targets,
@@ -103,7 +103,8 @@ function dearest(targets: readonly Target[]): bigint {
   return most
 }
 
-function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean): Target {
+function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean): Target {
+  const { model } = place
   const forwarded: Mutable = { model: model.upstream }
   for (const name of Object.keys(body)) {
     const value = body[name]
@@ -124,7 +125,7 @@ function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean)
   } else {
     delete forwarded.stream_options
   }
-  return { model, body: forwarded as JsonObject, estimate: endpoint.estimate(forwarded as Body, model) }
+  return { ...place, body: forwarded as JsonObject, estimate: endpoint.estimate(forwarded as Body, model) }
 }
 
 function takes(model: Model, parameter: string): boolean {

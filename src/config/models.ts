@@ -1,17 +1,17 @@
-import type { Model, Price, ProviderSettings } from './config.js'
+import { checkPrice, readPrice } from './amounts.js'
+import type { Model, ProviderSettings } from './config.js'
 import { parseMoment } from './dates.js'
-import type { ModelDraft, MoneyDraft, PriceDraft, Section } from './draft.js'
+import type { ModelDraft, Section } from './draft.js'
 import type { Findings } from './findings.js'
 import { type KnownModel, knownModels } from './known-models.js'
-import { parseDecimal, toRial } from './prices.js'
+import { readOptions } from './options.js'
 import type { Path } from './problems.js'
 import type { ModelNames } from './references.js'
-import { conform } from './schema.js'
 import { didYouMean } from './suggest.js'
+import { readTargets } from './targets.js'
 
 /** What a model without any figure holds for an answer, in tokens. */
 const DEFAULT_MAX_TOKENS = 2048
-const GENERATIVE = new Set(['chat', 'completions'])
 
 /** The models of the file, by identifier. What is wrong with them is in `findings`; a model whose provider is wrong is left out. */
 export function readModels(
@@ -31,12 +31,14 @@ export function readModels(
     const provider = providers.get(prefix)
     const upstream = written.upstream ?? id.slice(prefix.length + 1)
     const draft = provider === undefined ? written : completed(findings, written, known(provider.kind, upstream), path)
-    const price = draft.price === undefined || draft.price === 'free' ? null : readPrice(findings, draft.price, [...path, 'price'])
+    const price = readPrice(findings, draft.price, [...path, 'price'])
     checkCaps(findings, draft, path)
     const fallback = readFallback(findings, draft, id, names)
     if (provider === undefined) continue
-    checkSurfaces(findings, draft, provider, path)
-    models.set(id, {
+    const surfaces = surfacesOf(findings, draft, provider, providers)
+    checkSurfaces(findings, draft, provider, surfaces, path)
+    checkPrice(findings, draft.price, draft.surfaces ?? surfaces, [...path, 'price'])
+    const model: Model = {
       id,
       provider,
       upstream,
@@ -47,11 +49,14 @@ export function readModels(
       tokenizer: draft.tokenizer,
       parameters: draft.parameters,
       surfaces: draft.surfaces,
+      attempts: draft.attempts,
       fallback,
       ...(draft.cap === undefined ? {} : { cap: draft.cap }),
       created: readCreated(findings, draft.created, path),
       options: readOptions(findings, [...path, 'options'], provider.kind, findings.source.kinds.get(provider.kind)?.modelOptions),
-    })
+    }
+    const targets = readTargets(findings, draft, model, { providers, names, written, known })
+    models.set(id, targets === null ? model : { ...model, targets })
   }
   checkFallbacks(findings, models)
   return models
@@ -61,69 +66,6 @@ export function readModels(
 function completed(findings: Findings, draft: ModelDraft, known: KnownModel, path: Path): ModelDraft {
   const unsaid = Object.entries(known).filter(([name]) => findings.source.raw([...path, name]) === undefined)
   return unsaid.length === 0 ? draft : { ...draft, ...Object.fromEntries(unsaid) }
-}
-
-/** The kind's own settings at a path, held against the schema that the kind has for them. */
-export function readOptions(
-  findings: Findings,
-  path: Path,
-  kind: string,
-  schema: Parameters<typeof conform>[0] | undefined,
-): Readonly<Record<string, unknown>> {
-  const given = findings.source.raw(path) ?? {}
-  if (typeof given !== 'object') return {}
-  if (schema === undefined) {
-    if (Object.keys(given).length > 0) findings.wrong(path, `the kind ${JSON.stringify(kind)} has no such settings`)
-    return {}
-  }
-  const { value, problems } = conform(schema, given, path)
-  findings.problems.push(...problems)
-  return (value ?? {}) as Readonly<Record<string, unknown>>
-}
-
-function readPrice(findings: Findings, draft: PriceDraft, path: Path): Price {
-  const read = (name: 'input' | 'cached_input' | 'output' | 'request') => {
-    const amount = draft[name]
-    return amount === undefined ? undefined : readMoney(findings, amount, [...path, name], path)
-  }
-  const foreign = [draft.input, draft.cached_input, draft.output, draft.request].some(amount => typeof amount === 'object')
-  if (draft.markup !== undefined && !foreign) {
-    findings.wrongName([...path, 'markup'], 'changes nothing: no amount here is in another currency')
-  }
-  const input = read('input')
-  return {
-    input: input ?? 0n,
-    cached_input: read('cached_input') ?? input ?? 0n,
-    output: read('output') ?? 0n,
-    request: read('request') ?? 0n,
-  }
-}
-
-/** Whole Rial. The text of the file is what is converted, never the float that it was read as. */
-function readMoney(findings: Findings, amount: MoneyDraft, path: Path, price: Path): bigint {
-  if (typeof amount === 'number') return BigInt(amount)
-  const { source } = findings
-  const [currency] = Object.keys(amount) as [string]
-  const rates = findings.names('rates')
-  if (!rates.has(currency)) {
-    const known = rates.size === 0 ? ': rates: {usd: 1050000} would be one for usd' : didYouMean(currency, rates)
-    findings.wrongName([...path, currency], `there is no rate for ${JSON.stringify(currency)}${known}`)
-    return 0n
-  }
-  const decimal = (at: Path) => {
-    const value = parseDecimal(source.text(at) ?? '1')
-    if (value === null && typeof source.raw(at) === 'number') findings.wrong(at, 'must be written as a decimal number, such as 2.50')
-    return value
-  }
-  const own = [...price, 'markup']
-  const value = decimal([...path, currency])
-  const rate = decimal(['rates', currency])
-  const markup = decimal(source.text(own) === undefined ? ['markup'] : own)
-  if (value === null || rate === null || markup === null) return 0n
-  const rial = toRial(value, rate, markup)
-  if (rial <= BigInt(Number.MAX_SAFE_INTEGER)) return rial
-  findings.wrong([...path, currency], `comes to ${rial} Rial; the most is ${Number.MAX_SAFE_INTEGER}`)
-  return 0n
 }
 
 function checkCaps(findings: Findings, draft: ModelDraft, path: Path): void {
@@ -136,26 +78,26 @@ function checkCaps(findings: Findings, draft: ModelDraft, path: Path): void {
   }
 }
 
-/** Surfaces that the kind has not, and surfaces that nothing would be charged for without the file saying so. */
-function checkSurfaces(findings: Findings, draft: ModelDraft, provider: ProviderSettings, path: Path): void {
-  const surfaces = findings.source.kinds.get(provider.kind)?.surfaces ?? []
+/** What can be asked of those who answer it. */
+function surfacesOf(
+  { source: { kinds } }: Findings,
+  draft: ModelDraft,
+  provider: ProviderSettings,
+  providers: ReadonlyMap<string, ProviderSettings>,
+): string[] {
+  const answering = draft.targets?.map(target => providers.get(target.provider ?? '')) ?? [provider]
+  return [...new Set(answering.flatMap(one => (one === undefined ? [] : (kinds.get(one.kind)?.surfaces ?? []))))]
+}
+
+/** Surfaces that nobody who answers it has. */
+function checkSurfaces(findings: Findings, draft: ModelDraft, provider: ProviderSettings, surfaces: readonly string[], path: Path): void {
   for (const [index, surface] of (draft.surfaces ?? []).entries()) {
-    if (!surfaces.includes(surface)) {
-      findings.wrong(
-        [...path, 'surfaces', index],
-        `the kind ${JSON.stringify(provider.kind)} has no ${surface} (it has ${surfaces.join(', ')})`,
-      )
-    }
-  }
-  const { price } = draft
-  if (price === undefined || price === 'free') return
-  // What the schema has found wrong is absent from the draft, but not missing.
-  const missing = (name: string) => findings.source.raw([...path, 'price', name]) === undefined
-  if (!missing('request')) return
-  const generates = (draft.surfaces ?? surfaces).some(surface => GENERATIVE.has(surface))
-  if (missing('input')) findings.wrong([...path, 'price'], '"input" is missing (0 where it costs nothing)')
-  if (generates && missing('output')) {
-    findings.wrong([...path, 'price'], '"output" is missing (0 where it costs nothing; or give `surfaces` that generate no text)')
+    if (surfaces.includes(surface)) continue
+    const who = draft.targets === null ? `the kind ${JSON.stringify(provider.kind)} has` : 'its targets have'
+    findings.wrong(
+      [...path, 'surfaces', index],
+      `${who} no ${surface} (${draft.targets === null ? 'it has' : 'they have'} ${surfaces.join(', ')})`,
+    )
   }
 }
 
@@ -173,7 +115,10 @@ function readFallback(findings: Findings, draft: ModelDraft, id: string, names: 
 
 /** A fallback that answers nothing that the model answers could never help. */
 function checkFallbacks(findings: Findings, models: ReadonlyMap<string, Model>): void {
-  const surfaces = (model: Model) => model.surfaces ?? findings.source.kinds.get(model.provider.kind)?.surfaces ?? []
+  const { kinds } = findings.source
+  const surfaces = (model: Model): readonly string[] =>
+    model.surfaces ??
+    (model.targets?.map(target => target.model) ?? [model]).flatMap(({ provider }) => kinds.get(provider.kind)?.surfaces ?? [])
   for (const model of models.values()) {
     for (const id of model.fallback) {
       const target = models.get(id)

@@ -35,8 +35,9 @@ function entry(id: string, model: Model): JsonObject {
 }
 
 /** Prices are Rial per 1,000,000 tokens, and per request; `null` is free. */
-function card(id: string, model: Model, { upstreams }: Runtime): JsonObject {
-  const endpoints = ENDPOINTS.filter(endpoint => upstreams.answers(model, endpoint.surface))
+function card(id: string, model: Model, { catalog, upstreams }: Runtime): JsonObject {
+  const places = catalog.targets(model).filter(place => place.rank === 0)
+  const endpoints = ENDPOINTS.filter(endpoint => places.some(place => upstreams.answers(place.model, endpoint.surface)))
   const parameters = new Set(endpoints.flatMap(endpoint => [...endpoint.parameters]))
   return {
     ...entry(id, model),

@@ -17,6 +17,7 @@ import {
 } from './providers/provider.js'
 import { refusalOf, retryAfter } from './refusal.js'
 import { AnswerStream, ErrorEvent } from './stream.js'
+import { TargetFailure } from './trouble.js'
 import { type WholeAnswer, wholeAnswer } from './whole.js'
 
 /** The most that a whole answer may have, in bytes; and what is read of an error. */
@@ -44,6 +45,8 @@ export interface AttemptFacts {
   readonly body: string | Uint8Array
   readonly includeUsage: boolean
   readonly meter: (chunk: JsonObject) => void
+  /** Over a connection of its own: a kept one has just failed. */
+  readonly fresh: boolean
   /** Wall clock, for a `retry-after` that is a date. */
   readonly now: () => number
 }
@@ -79,9 +82,15 @@ export class Attempt implements Receiver {
     this.#waiting = setTimeout(this.#timedOut, timeout.connect + timeout.first_byte, 'first_byte', timeout.first_byte)
     this.#total = setTimeout(this.#timedOut, timeout.total, 'total', timeout.total)
     this.#delivery = facts.transport.send(
-      { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
+      { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call, fresh: facts.fresh },
       this,
     )
+    // What answers in this process has no connection to wait for.
+    if (this.#delivery.sent) this.started()
+  }
+
+  started(): void {
+    if (this.#mode === 'head') this.#waitFor('first_byte')
   }
 
   /** The provider may have seen the request. */
@@ -171,13 +180,19 @@ export class Attempt implements Receiver {
     }
   }
 
-  failed(failure: TransportFailure): void {
+  failed({ kind, sent, message, cause }: TransportFailure): void {
     this.#stop()
-    this.#fail(
-      failure.kind === 'refused'
-        ? new GatewayError('upstream_unavailable', 'The provider cannot be reached.', { retryable: true, cause: failure.cause })
-        : new GatewayError('upstream_error', 'The connection to the provider broke.', { cause: failure.cause }),
-    )
+    if (kind === 'refused') {
+      const trouble = { against: 'firm', passing: true } as const
+      this.#fail(new TargetFailure('upstream_unavailable', 'The provider cannot be reached.', trouble, { retryable: true, cause }))
+    } else if (kind === 'timeout') {
+      this.#fail(this.#tooSlow(`timeout.${message}`, sent))
+    } else {
+      const stale = kind === 'stale'
+      const trouble = stale ? ({ against: null, passing: false, stale } as const) : UNKNOWN
+      const retryable = stale || this.#facts.settings.retry_unknown
+      this.#fail(new TargetFailure('upstream_error', 'The connection to the provider broke.', trouble, { retryable, cause }))
+    }
   }
 
   #whole(bytes: Buffer): void {
@@ -205,6 +220,8 @@ export class Attempt implements Receiver {
       if (error === null) this.#tellStream()
       else this.#fail(this.#explain(error))
     }
+    // It may take as long as it keeps talking.
+    if (this.#told && stream.begun) clearTimeout(this.#total)
     if (stream.over && this.#mode !== 'over') this.#linger()
   }
 
@@ -243,7 +260,7 @@ export class Attempt implements Receiver {
     if (this.#silence !== null) clearTimeout(this.#silence)
   }
 
-  #waitFor(which: 'idle'): void {
+  #waitFor(which: 'first_byte' | 'idle'): void {
     clearTimeout(this.#waiting)
     const ms = this.#facts.settings.timeout[which]
     this.#waiting = setTimeout(this.#timedOut, ms, which, ms)
@@ -253,11 +270,12 @@ export class Attempt implements Receiver {
     const sent = this.#delivery.sent
     this.#stop()
     this.#delivery.abort()
-    this.#fail(
-      new GatewayError('upstream_timeout', `The provider was too slow: timeout.${which} of ${ms / 1000} s has passed.`, {
-        retryable: !sent,
-      }),
-    )
+    this.#fail(this.#tooSlow(`timeout.${which} of ${ms / 1000} s`, sent))
+  }
+
+  #tooSlow(what: string, sent: boolean): GatewayError {
+    const retryable = !sent || this.#facts.settings.retry_unknown
+    return new TargetFailure('upstream_timeout', `The provider was too slow: ${what} has passed.`, UNKNOWN, { retryable })
   }
 
   #refused(bytes: Buffer): GatewayError {
@@ -296,7 +314,8 @@ export class Attempt implements Receiver {
         : error instanceof ErrorEvent
           ? 'The provider reported an error under a status of success.'
           : 'The provider answered with something that cannot be read.'
-    return new GatewayError('upstream_invalid_response', message, { retryable: true, cause: error })
+    const trouble = { against: 'faint', passing: false } as const
+    return new TargetFailure('upstream_invalid_response', message, trouble, { retryable: true, cause: error })
   }
 
   /** The error event of a stream that had begun. */
@@ -309,6 +328,9 @@ export class Attempt implements Receiver {
     return new GatewayError('upstream_error', message, { cause: error })
   }
 }
+
+/** The request may have run: nobody can tell. */
+const UNKNOWN = { against: 'firm', passing: false } as const
 
 function plain(headers: UpstreamHeaders): HeaderFields {
   const fields: Record<string, string> = {}

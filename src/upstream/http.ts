@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
 import type { ProviderSettings } from '../config/config.js'
 import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
+import { type Line, Sockets } from './sockets.js'
 
 /** The most that the header of a provider's answer may have, in bytes. */
 const HEADER_BYTES_MAX = 64 * 1024
@@ -13,6 +14,7 @@ const HEADER_BYTES_MAX = 64 * 1024
 export function httpTransport(settings: ProviderSettings): Transport {
   const base = new URL(settings.base_url)
   const prefix = base.pathname.replace(/\/$/, '')
+  const sockets = new Sockets({ allowH2: false, timeout: settings.timeout.connect })
   const pool = new Pool(base.origin, {
     connections: settings.max_connections,
     pipelining: 1,
@@ -23,20 +25,38 @@ export function httpTransport(settings: ProviderSettings): Transport {
     // Real servers close idle connections after 5 s, unannounced: ours are gone before.
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 600_000,
-    connect: { timeout: settings.timeout.connect },
+    connect: sockets.connect,
   })
-  // A connection that fails reports to its requests; without a listener nothing else changes.
+  // Its connections end with their first answer: what is sent here never meets one that was kept too long.
+  let fresh: Pool | undefined
+  const freshPool = (): Pool => {
+    fresh ??= new Pool(base.origin, {
+      connections: settings.max_connections,
+      pipelining: 1,
+      allowH2: false,
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: sockets.connect,
+    })
+    return fresh
+  }
   return {
     send: (request, receiver) => {
-      const exchange = new HttpDelivery(receiver)
+      const exchange = new HttpDelivery(receiver, sockets)
+      const reset = request.fresh === true
       try {
-        pool.dispatch({ method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) }, exchange)
+        const way = reset ? freshPool() : pool
+        way.dispatch({ method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request), reset }, exchange)
       } catch (error) {
         queueMicrotask(() => exchange.onResponseError(null, error as Error))
       }
       return exchange
     },
-    close: () => pool.destroy(),
+    close: async () => {
+      sockets.close()
+      await Promise.all([pool.destroy(), fresh?.destroy()])
+    },
   }
 }
 
@@ -47,13 +67,17 @@ function bodyOf(request: TransportRequest): string | Buffer {
 
 class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
+  readonly #sockets: Sockets
+  #line: Line | null = null
+  #headed = false
   #controller: Dispatcher.DispatchController | null = null
   #paused = false
   #over = false
   sent = false
 
-  constructor(receiver: Receiver) {
+  constructor(receiver: Receiver, sockets: Sockets) {
     this.#receiver = receiver
+    this.#sockets = sockets
   }
 
   pause(): void {
@@ -79,10 +103,15 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
     }
     this.#controller = controller
     this.sent = true
+    this.#sockets.expect(line => {
+      this.#line = line
+    })
+    this.#receiver.started?.()
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // Informational answers come before the real one.
+    this.#headed = true
     if (this.#over || status < 200) return
     this.#receiver.head(status, headers)
     if (this.#paused) controller.pause()
@@ -101,9 +130,13 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#over) return
     this.#over = true
-    this.#receiver.failed(failureOf(error, this.sent))
+    const stale = this.#line?.reused === true && !this.#headed && !this.#line.heard() && CLOSED.test(codeOf(error))
+    this.#receiver.failed(stale ? { kind: 'stale', sent: this.sent, message: codeOf(error), cause: error } : failureOf(error, this.sent))
   }
 }
+
+/** How a connection that the other side has closed is found out. */
+const CLOSED = /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/
 
 const NOT_REACHED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|ENOENT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_TLS|CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/

@@ -101,10 +101,14 @@ export interface TransportRequest {
   readonly body: string | Uint8Array
   /** For transports that answer by themselves. */
   readonly call: Call
+  /** Over a connection that has carried nothing before: a kept one has just failed. */
+  readonly fresh?: boolean
 }
 
 /** What an answer calls, in this order: `head` once, `data` any number of times, then `end` or `failed`, once; `failed` may come at any time. Nothing after an abort. */
 export interface Receiver {
+  /** The request begins to leave: a connection is there. Called where the transport can tell, before `head`. */
+  started?(): void
   head(status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void
   data(chunk: Buffer): void
   end(): void
