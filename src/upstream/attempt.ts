@@ -45,8 +45,6 @@ export interface AttemptFacts {
   readonly body: string | Uint8Array
   readonly includeUsage: boolean
   readonly meter: (chunk: JsonObject) => void
-  /** Over a connection of its own: a kept one has just failed. */
-  readonly fresh: boolean
   /** Wall clock, for a `retry-after` that is a date. */
   readonly now: () => number
 }
@@ -82,7 +80,7 @@ export class Attempt implements Receiver {
     this.#waiting = setTimeout(this.#timedOut, timeout.connect + timeout.first_byte, 'first_byte', timeout.first_byte)
     this.#total = setTimeout(this.#timedOut, timeout.total, 'total', timeout.total)
     this.#delivery = facts.transport.send(
-      { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call, fresh: facts.fresh },
+      { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
       this,
     )
     // What answers in this process has no connection to wait for.
@@ -188,10 +186,8 @@ export class Attempt implements Receiver {
     } else if (kind === 'timeout') {
       this.#fail(this.#tooSlow(`timeout.${message}`, sent))
     } else {
-      const stale = kind === 'stale'
-      const trouble = stale ? ({ against: null, passing: false, stale } as const) : UNKNOWN
-      const retryable = stale || this.#facts.settings.retry_unknown
-      this.#fail(new TargetFailure('upstream_error', 'The connection to the provider broke.', trouble, { retryable, cause }))
+      const retryable = this.#facts.settings.retry_unknown
+      this.#fail(new TargetFailure('upstream_error', 'The connection to the provider broke.', UNKNOWN, { retryable, cause }))
     }
   }
 

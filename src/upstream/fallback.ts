@@ -125,7 +125,7 @@ async function attempt(
   exchange: Exchange,
   endpoint: Endpoint,
   question: Question,
-  { target, fresh }: Step,
+  { target }: Step,
   runtime: Runtime,
   services: Services,
 ): Promise<Forwarded> {
@@ -149,7 +149,6 @@ async function attempt(
     endpoint,
     headers,
     body,
-    fresh,
     includeUsage: question.includeUsage,
     meter: tally.add,
     now: () => services.clock.now(),

@@ -9,7 +9,8 @@ const HEADER_BYTES_MAX = 64 * 1024
 
 /**
  * A provider that is reached over HTTP: one pool of connections to the origin of its `base_url`. No redirects, no pipelining, no
- * decompression, and no time limit of its own: the attempt keeps them all.
+ * decompression, and no time limit of its own: the attempt keeps them all. Servers close idle connections unannounced: a request whose
+ * connection had been used before, and dies before the first byte of an answer, is sent once more, over a new one.
  */
 export function httpTransport(settings: ProviderSettings): Transport {
   const base = new URL(settings.base_url)
@@ -43,15 +44,13 @@ export function httpTransport(settings: ProviderSettings): Transport {
   }
   return {
     send: (request, receiver) => {
-      const exchange = new HttpDelivery(receiver, sockets)
-      const reset = request.fresh === true
-      try {
-        const way = reset ? freshPool() : pool
-        way.dispatch({ method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request), reset }, exchange)
-      } catch (error) {
-        queueMicrotask(() => exchange.onResponseError(null, error as Error))
-      }
-      return exchange
+      const options = { method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) } as const
+      const delivery = new HttpDelivery(receiver, sockets, (self, again) => {
+        if (again) freshPool().dispatch({ ...options, reset: true }, self)
+        else pool.dispatch(options, self)
+      })
+      delivery.dispatch(false)
+      return delivery
     },
     close: async () => {
       sockets.close()
@@ -68,6 +67,8 @@ function bodyOf(request: TransportRequest): string | Buffer {
 class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
   readonly #sockets: Sockets
+  readonly #start: (self: HttpDelivery, again: boolean) => void
+  #again = false
   #line: Line | null = null
   #headed = false
   #controller: Dispatcher.DispatchController | null = null
@@ -75,9 +76,18 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   #over = false
   sent = false
 
-  constructor(receiver: Receiver, sockets: Sockets) {
+  constructor(receiver: Receiver, sockets: Sockets, start: (self: HttpDelivery, again: boolean) => void) {
     this.#receiver = receiver
     this.#sockets = sockets
+    this.#start = start
+  }
+
+  dispatch(again: boolean): void {
+    try {
+      this.#start(this, again)
+    } catch (error) {
+      queueMicrotask(() => this.onResponseError(null, error as Error))
+    }
   }
 
   pause(): void {
@@ -129,9 +139,19 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#over) return
+    if (this.#stale(error)) {
+      this.#again = true
+      this.#controller = null
+      this.#line = null
+      this.dispatch(true)
+      return
+    }
     this.#over = true
-    const stale = this.#line?.reused === true && !this.#headed && !this.#line.heard() && CLOSED.test(codeOf(error))
-    this.#receiver.failed(stale ? { kind: 'stale', sent: this.sent, message: codeOf(error), cause: error } : failureOf(error, this.sent))
+    this.#receiver.failed(failureOf(error, this.sent))
+  }
+
+  #stale(error: Error): boolean {
+    return !this.#again && !this.#headed && this.#line?.reused === true && !this.#line.heard() && CLOSED.test(codeOf(error))
   }
 }
 

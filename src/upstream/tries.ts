@@ -26,8 +26,6 @@ export interface Step {
   readonly target: Target
   /** Milliseconds to wait before. */
   readonly waitMs: number
-  /** A kept connection had failed it: it is sent over one of its own. */
-  readonly fresh: boolean
 }
 
 interface Later {
@@ -44,7 +42,6 @@ export class Tries {
   readonly #untried: Target[]
   readonly #later: Later[] = []
   readonly #failures: GatewayError[] = []
-  #fresh: Target | null = null
   #begun = 0
 
   constructor(facts: TriesFacts) {
@@ -54,11 +51,6 @@ export class Tries {
 
   /** `null`: there is nothing left to try, and `error` says why. */
   next(now: number): Step | null {
-    if (this.#fresh !== null) {
-      const target = this.#fresh
-      this.#fresh = null
-      return { target, waitMs: 0, fresh: true }
-    }
     const { attempts, deadline, health } = this.#facts
     if (this.#begun >= attempts || (this.#begun > 0 && now >= deadline)) return null
     for (const conditions of [['up', 'probe'], ['doubtful']]) {
@@ -74,17 +66,13 @@ export class Tries {
   }
 
   /** A try has failed. False: that was it, whatever is left. */
-  failed(step: Step, error: unknown, now: number): boolean {
+  failed({ target }: Step, error: unknown, now: number): boolean {
     if (!isGatewayError(error) || !error.retryable) return false
-    const { passing, waitS = 0, stale } = troubleOf(error)
-    if (stale === true && !step.fresh) {
-      this.#fresh = step.target
-      return true
-    }
+    const { passing, waitS = 0 } = troubleOf(error)
     this.#failures.push(error)
     if (passing) {
       const backoff = Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** (this.#begun - 1)) * (0.5 + this.#facts.random() / 2)
-      this.#later.push({ target: step.target, at: now + Math.max(backoff, waitS * 1000) })
+      this.#later.push({ target, at: now + Math.max(backoff, waitS * 1000) })
     }
     return true
   }
@@ -123,6 +111,6 @@ export class Tries {
 
   #begin(target: Target, waitMs: number): Step {
     this.#begun++
-    return { target, waitMs, fresh: false }
+    return { target, waitMs }
   }
 }

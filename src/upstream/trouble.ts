@@ -11,8 +11,6 @@ export interface Trouble {
   readonly passing: boolean
   /** Seconds that the provider asks to be left alone. */
   readonly waitS?: number
-  /** A kept connection had died before the request: on a fresh one it may be sent at once. */
-  readonly stale?: boolean
 }
 
 /** A failure of a target. `retryable` says whether another try, here or elsewhere, is allowed at all. */

@@ -101,8 +101,6 @@ export interface TransportRequest {
   readonly body: string | Uint8Array
   /** For transports that answer by themselves. */
   readonly call: Call
-  /** Over a connection that has carried nothing before: a kept one has just failed. */
-  readonly fresh?: boolean
 }
 
 /** What an answer calls, in this order: `head` once, `data` any number of times, then `end` or `failed`, once; `failed` may come at any time. Nothing after an abort. */
