@@ -71,12 +71,12 @@ function same(a: Counter, b: Counter): boolean {
 function fields(counters: readonly Watched[], readings: readonly Reading[], { at }: Ended, error: GatewayError | undefined): HeaderFields {
   const told: Record<string, string> = {}
   let nearest: { watched: Watched; left: bigint } | undefined
+  const refusing = counters.some(({ code }) => code === error?.code && code !== 'rate_limit_tpm')
   for (const [i, watched] of counters.entries()) {
     const { posted, pending } = readings[i] as Reading
     const left = watched.ceiling - posted - pending
     if (watched.code === 'rate_limit_tpm') Object.assign(told, triple('tokens', watched, left, at))
-    else if (watched.code === error?.code) nearest = { watched, left: -1n }
-    else if (nearest === undefined || left < nearest.left) nearest = { watched, left }
+    else if (refusing ? watched.code === error?.code : nearest === undefined || left < nearest.left) nearest = { watched, left }
   }
   if (nearest !== undefined) Object.assign(told, triple('requests', nearest.watched, nearest.left, at))
   return told

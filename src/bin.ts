@@ -9,6 +9,11 @@ if (major < 20 || (major === 20 && (minor < 18 || (minor === 18 && patch < 1))))
 const nodeModule = (await import('node:module')) as { enableCompileCache?: () => void }
 nodeModule.enableCompileCache?.()
 const { main } = await import('./cli.js')
+// `usage | head`: the reader has seen enough, which is no failure. The gateway itself writes its log in another way.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+})
 process.exitCode = await main(process.argv.slice(2), {
   stdout: text => void process.stdout.write(text),
   stderr: text => void process.stderr.write(text),

@@ -30,7 +30,7 @@ export async function buildChain(facts: ChainFacts): Promise<Chain> {
     }
   }
   if (problems.length > 0) {
-    for (const policy of policies) await policy.close?.()
+    await new Chain(policies, facts.fault).close()
     throw new ConfigError(fileOf(facts.config.policies[0] as PolicyUse), problems)
   }
   return new Chain(policies, facts.fault)

@@ -64,7 +64,7 @@ export class Chain {
     for (let i = 0; i < this.#admit.length; i++) {
       const claimed = (this.#admit[i] as Having<'admit'>).admit(exchange)
       if (claimed instanceof Promise) return this.#admitRest(exchange, claims, claimed, i + 1)
-      if (claimed !== undefined) for (const claim of claimed) claims.push(claim)
+      for (const claim of claimed ?? []) claims.push(claim)
     }
     return claims
   }
@@ -103,7 +103,7 @@ export class Chain {
       try {
         const given = policy.respond(exchange, error)
         if (given instanceof Promise) return this.#respondRest(exchange, error, fields, given, i)
-        if (given !== undefined) Object.assign(fields, given)
+        Object.assign(fields, given)
       } catch (fault) {
         this.#fault(policy.name, 'respond', fault)
       }
@@ -167,7 +167,7 @@ function first(
   for (let i = from; i < policies.length; i++) {
     const key = ask(policies[i] as Having<'identify'>)
     if (key instanceof Promise) return key.then(found => found ?? first(policies, i + 1, ask))
-    if (key !== undefined) return key
+    if (key) return key
   }
   return undefined
 }

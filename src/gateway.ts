@@ -1,16 +1,18 @@
-import { type Clock, systemClock } from './clock.js'
+import { type Clock, steady, systemClock } from './clock.js'
 import type { Config } from './config/config.js'
-import { type Loaded, loadConfig } from './config/load.js'
+import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
+import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
 import { type Listener, listen } from './http/listener.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
-import { openLedger } from './ledger/sqlite.js'
+import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Offload } from './offload.js'
+import { readConfig } from './read-config.js'
 import type { Services } from './runtime.js'
 import { Serving } from './serving.js'
 import { type SetUpFacts, setUp } from './set-up.js'
@@ -20,7 +22,6 @@ import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
 import { Drains } from './upstream/drains.js'
 import { Health } from './upstream/health.js'
-import { kindsOf, loadProviders } from './upstream/kinds.js'
 import { VERSION } from './version.js'
 
 export interface GatewayOptions {
@@ -40,6 +41,7 @@ interface Parts extends SetUpFacts {
   readonly serving: Serving
   readonly listener: Listener
   readonly ops: Ops | null
+  readonly control: Control | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
 }
@@ -61,8 +63,7 @@ export class Gateway {
 
   /** Starts one. Throws a ConfigError, or an Error of the ledger or a listener, and leaves nothing running. */
   static async start(options: GatewayOptions): Promise<Gateway> {
-    const clock = options.clock ?? systemClock
-    const providers = await loadProviders()
+    const clock = steady(options.clock ?? systemClock)
     // Before the file is read: a change while the gateway starts must not be missed.
     let gateway: Gateway | undefined
     let changed = false
@@ -72,7 +73,7 @@ export class Gateway {
     })
     const undo: (() => unknown)[] = [() => watch.close()]
     try {
-      const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
+      const { loaded, providers } = await readConfig(options.file, options.env)
       const { config } = loaded
       const log = options.log(config)
       let metrics: Metrics | undefined
@@ -98,8 +99,8 @@ export class Gateway {
         offload: new Offload(),
         fault,
       }
-      const facts: SetUpFacts = { providers, ledger, log, services }
-      const runtime = await setUp(config, facts)
+      const facts: SetUpFacts = { ledger, log, services }
+      const runtime = await setUp(config, providers, facts)
       undo.unshift(() => runtime.upstreams.close())
       metrics = createMetrics({
         version: VERSION,
@@ -123,7 +124,9 @@ export class Gateway {
       const checks = (): readonly Check[] => gateway?.checks() ?? []
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
-      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, recovered, watch })
+      undo.unshift(async () => ops?.close())
+      const control = await openControl(ledger, config, log)
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -182,12 +185,12 @@ export class Gateway {
   }
 
   async #reload(): Promise<boolean> {
-    const { options, providers, serving, metrics, log, listener, watch, services } = this.#parts
+    const { options, serving, metrics, log, listener, watch, services } = this.#parts
     if (serving.draining) return false
     const before = serving.runtime
     try {
-      const loaded = loadConfig(options.file, { env: options.env, kinds: kindsOf(providers) })
-      const runtime = await setUp(loaded.config, this.#parts, before)
+      const { loaded, providers } = await readConfig(options.file, options.env)
+      const runtime = await setUp(loaded.config, providers, this.#parts, before)
       this.#files = loaded.files
       watch.follow(loaded.files)
       for (const warning of loaded.warnings) log.warn(warning)
@@ -224,15 +227,28 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, ledger, log, watch } = this.#parts
+    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await serving.runtime.chain.close()
     await serving.runtime.upstreams.close()
+    await services.offload.close()
+    await control?.close()
     await ledger.close()
     await ops?.close()
     await log.drained()
+  }
+}
+
+/** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */
+async function openControl(ledger: SqliteLedger, config: Config, log: Log): Promise<Control | null> {
+  try {
+    const failed = (error: unknown): void => log.warn('the control socket failed to answer', { error })
+    return await startControl({ ledger, path: config.ledger.path, failed })
+  } catch (error) {
+    log.warn('there is no control socket: the command line can reach the ledger only while the gateway is stopped', { error })
+    return null
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Key } from './config/config.js'
 import type { Endpoint } from './endpoints/endpoint.js'
-import { asGatewayError, errorBody, GatewayError, isGatewayError } from './errors.js'
+import { asGatewayError, errorBody, GatewayError } from './errors.js'
 import type { Asked, Exchange, Held } from './exchange.js'
 import { ANONYMOUS } from './exchange.js'
 import { checkBodyHeaders, readBody } from './http/body.js'
@@ -16,7 +16,7 @@ import type { Runtime, Services } from './runtime.js'
 import { type Billing, ending, settlement } from './settlement.js'
 import { checked, type Question, readQuestion, understand } from './understand.js'
 import { Abandoned, type Billable, callIds, type Forwarded, forward } from './upstream/fallback.js'
-import { StreamRelay } from './upstream/relay.js'
+import { cutOff, StreamRelay } from './upstream/relay.js'
 
 /** How an exchange went: what the log and the metrics are told. */
 export interface Ran {
@@ -192,13 +192,17 @@ async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Run
   const { clock } = services
   const fields = await headerFields(exchange, forwarded, null, runtime)
   if (!exchange.gone) sendStreamHead(response, exchange.id, fields)
-  if (chain.observes) chain.observe(exchange as Held, { kind: 'head', status: 200, target: target.model })
   const relay = new StreamRelay({
     response,
     attempt,
     stream: answered.stream,
     writeTimeoutMs: config.timeout.write,
-    observe: chain.observes ? data => chain.observe(exchange as Held, { kind: 'event', data }) : null,
+    watch: chain.observes
+      ? {
+          head: () => chain.observe(exchange as Held, { kind: 'head', status: 200, target: target.model }),
+          event: data => chain.observe(exchange as Held, { kind: 'event', data }),
+        }
+      : null,
     begun: () => {
       exchange.marks.first = clock.monotonic()
     },
@@ -295,10 +299,6 @@ function observeUsage(exchange: Exchange, usage: Usage, { chain }: Runtime, serv
     // The answer has passed: there is nothing left to cut.
     services.fault('a policy failed to observe the usage', fault, { request_id: exchange.id })
   }
-}
-
-function cutOff(fault: unknown): GatewayError {
-  return isGatewayError(fault) ? fault : new GatewayError('internal_error', 'A policy cut the answer off.', { cause: fault })
 }
 
 function endedBy(exchange: Exchange): 'client' | 'drain' {

@@ -34,8 +34,8 @@ function answer(asking: Asking): Told {
     const where = configs.get(asking.config)
     const endpoint = ENDPOINTS.find(({ surface }) => surface === asking.surface)
     if (where === undefined || endpoint === undefined) throw new Error('the config or the endpoint is not known')
-    // The bytes are shared with the main thread; what is decoded is a copy of our own.
-    const body = readQuestion(Buffer.from(asking.bytes), endpoint)
+    const { buffer, byteOffset, byteLength } = asking.bytes
+    const body = readQuestion(Buffer.from(buffer, byteOffset, byteLength), endpoint)
     const question = understand(body, endpoint, where, asking.key)
     const names = where.catalog.targets(question.model).map(({ rank, name }) => `${rank} ${name}`)
     const targets = question.targets.map(target => ({

@@ -1,12 +1,11 @@
 import { Worker } from 'node:worker_threads'
 import type { Place } from './config/catalog.js'
 import type { Config, Key } from './config/config.js'
-import type { Endpoint, Estimate } from './endpoints/endpoint.js'
+import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { type ErrorOptions, GatewayError } from './errors.js'
 import { parseBody } from './http/body.js'
-import type { JsonObject } from './json.js'
 import type { Runtime } from './runtime.js'
-import { checked, type Question } from './understand.js'
+import { forwardedBody, type Question } from './understand.js'
 
 /** Bodies larger than this are understood on another thread, so that no other request waits for them. Bytes. */
 export const INLINE_BYTES_MAX = 128 * 1024
@@ -61,12 +60,13 @@ export class Offload {
     return new Promise((resolve, reject) => {
       const id = this.#next++
       const worker = this.#running()
-      this.#waiting.set(id, { asked: { bytes, endpoint, runtime }, resolve, reject })
       const message: ToThread = { kind: 'ask', id, bytes, surface: endpoint.surface, key, call, config: this.#configOf(runtime, worker) }
       worker.postMessage(message)
+      this.#waiting.set(id, { asked: { bytes, endpoint, runtime }, resolve, reject })
     })
   }
 
+  /** Ends the thread. What it has not answered yet is rejected. */
   async close(): Promise<void> {
     await this.#worker?.terminate()
   }
@@ -74,10 +74,11 @@ export class Offload {
   #running(): Worker {
     if (this.#worker !== null) return this.#worker
     const worker = new Worker(new URL('./offload-thread.js', import.meta.url))
-    worker.unref()
     worker.on('message', (told: Told) => this.#told(told))
-    worker.on('error', error => this.#died(error))
-    worker.on('exit', () => this.#died(new Error('the thread for large bodies ended')))
+    worker.on('error', error => this.#died(worker, error))
+    worker.on('exit', () => this.#died(worker, new Error('the thread for large bodies ended')))
+    // After the listeners: one for messages makes it keep the process alive again.
+    worker.unref()
     this.#worker = worker
     this.#configs = new WeakMap()
     return worker
@@ -99,11 +100,19 @@ export class Offload {
     this.#waiting.delete(id)
     if (error !== undefined) waiting.reject(new GatewayError(error.code, error.message, error.options))
     else if (question === undefined) waiting.reject(new Error(`the thread for large bodies failed: ${fault}`))
-    else waiting.resolve(questionOf(question, waiting.asked))
+    else {
+      try {
+        waiting.resolve(questionOf(question, waiting.asked))
+      } catch (failure) {
+        waiting.reject(failure)
+      }
+    }
   }
 
   /** What it was working on has failed; the next large body starts another. */
-  #died(error: Error): void {
+  #died(worker: Worker, error: Error): void {
+    // A thread that failed also exits, later: by then another one may be at work.
+    if (this.#worker !== worker) return
     this.#worker = null
     for (const waiting of this.#waiting.values()) waiting.reject(error)
     this.#waiting.clear()
@@ -114,19 +123,22 @@ function questionOf(told: NonNullable<Told['question']>, { bytes, endpoint, runt
   const model = runtime.catalog.find(told.model)
   if (model === undefined) throw new Error(`model ${told.model} is not in this config`)
   const places = runtime.catalog.targets(model)
-  let parsed: JsonObject | undefined
+  let parsed: Body | undefined
   return {
     ...told,
     model,
-    targets: told.targets.map(({ place, outgoing, estimate }) => ({
-      ...(places[place] as Place),
-      outgoing,
-      estimate,
-      // Only translations of answers look into it, and few of them: it costs a second parse, here.
-      get body() {
-        parsed ??= checked(parseBody(bytes), endpoint)
-        return parsed
-      },
-    })),
+    targets: told.targets.map(({ place: position, outgoing, estimate }) => {
+      const place = places[position] as Place
+      return {
+        ...place,
+        outgoing,
+        estimate,
+        // Translations of answers look into it, and shapes: it costs a second parse, here.
+        get body() {
+          parsed ??= parseBody(bytes) as Body
+          return forwardedBody(parsed, endpoint, place.model, told.stream)
+        },
+      }
+    }),
   }
 }

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
+import { isObject } from './json.js'
 
 /** Imports a module by the name that the config uses; where it lies is decided by what the name looks like. */
 export interface PluginPlace {
@@ -29,35 +30,50 @@ function locate(use: string, place: PluginPlace): URL {
   if (/^\.{0,2}\//.test(use)) return pathToFileURL(resolve(dirname(place.configFile), use))
   if (names(place.folder).includes(use)) return new URL(`${use}.js`, place.folder)
   const require = createRequire(place.configFile)
+  const entry = exported(use, require)
+  if (entry !== undefined) return entry
   try {
     return pathToFileURL(require.resolve(use))
   } catch (error) {
-    if ((error as { code?: string }).code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') return importOnly(use, require)
+    if ((error as { code?: string }).code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
+      throw new Error(`package ${use} exports nothing that can be imported`, { cause: error })
+    }
     throw new Error(`there is neither a policy nor a package of this name (policies: ${names(place.folder).join(', ')})`, { cause: error })
   }
 }
 
-/** A package that exports itself to `import` alone, which `require.resolve` does not see. */
-function importOnly(use: string, require: NodeJS.Require): URL {
+/** What a package exports to `import`; `require.resolve` sees only what it exports to `require`, which may be another module or none. */
+function exported(use: string, require: NodeJS.Require): URL | undefined {
+  const [, name = use, below = ''] = /^((?:@[^/]+\/)?[^/]+)(\/.*)?$/.exec(use) ?? []
   for (const folder of require.resolve.paths(use) ?? []) {
+    const root = join(folder, name)
+    let exports: unknown
     try {
-      const root = join(folder, use)
-      const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports?: unknown }
-      const entry = entryOf(exports)
-      if (entry !== undefined) return pathToFileURL(join(root, entry))
+      exports = (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports?: unknown }).exports
     } catch {
       // Not in this folder: the next one.
+      continue
     }
+    const entry = entryOf(at(exports, `.${below}`))
+    return entry === undefined ? undefined : pathToFileURL(join(root, entry))
   }
-  throw new Error(`package ${use} exports nothing that can be imported`)
+  return undefined
 }
 
+/** What stands under a subpath of `exports`; without subpaths, all of it is the package's main entry. */
+function at(exports: unknown, subpath: string): unknown {
+  if (!isObject(exports) || !Object.keys(exports).some(key => key.startsWith('.'))) return subpath === '.' ? exports : undefined
+  return exports[subpath]
+}
+
+const CONDITIONS = new Set(['node', 'import', 'default'])
+
+/** The first condition that holds, in the package's own order, as Node finds it. */
 function entryOf(exports: unknown): string | undefined {
   if (typeof exports === 'string') return exports
-  if (typeof exports !== 'object' || exports === null) return undefined
-  const conditions = exports as Record<string, unknown>
-  for (const condition of ['.', 'node', 'import', 'default']) {
-    const entry = entryOf(conditions[condition])
+  if (!isObject(exports)) return undefined
+  for (const [condition, target] of Object.entries(exports)) {
+    const entry = CONDITIONS.has(condition) ? entryOf(target) : undefined
     if (entry !== undefined) return entry
   }
   return undefined
@@ -65,8 +81,3 @@ function entryOf(exports: unknown): string | undefined {
 
 /** The folder of the gateway's own policies. */
 export const POLICIES = new URL('../policies/', import.meta.url)
-
-/** A path for a message. */
-export function shown(url: URL): string {
-  return fileURLToPath(url)
-}

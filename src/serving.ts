@@ -65,7 +65,7 @@ export class Serving {
     })
   }
 
-  /** Refuses what comes from now on, and waits for what is under way: at most `timeoutMs`, then it is cut off and settled. */
+  /** Refuses what comes from now on, and waits for what is under way, to its last byte: at most `timeoutMs`, then it is cut off and settled. */
   async drain(timeoutMs: number): Promise<void> {
     this.#draining = true
     if (this.#live.size === 0) return
@@ -129,10 +129,16 @@ export class Serving {
       response.destroy()
     } finally {
       metrics.inFlight(exchange.surface, -1)
-      this.#live.delete(exchange)
       if (--tenure.active === 0) tenure.retired?.()
-      if (this.#live.size === 0) this.#quiet?.()
+      // A client that reads slowly has not got all of it yet: a stop waits for that, too.
+      if (response.writableFinished || response.destroyed) this.#gone(exchange)
+      else response.once('close', () => this.#gone(exchange))
     }
+  }
+
+  #gone(exchange: Exchange): void {
+    this.#live.delete(exchange)
+    if (this.#live.size === 0) this.#quiet?.()
   }
 
   async #page(exchange: Exchange, page: Page, rest: string, runtime: Runtime): Promise<Ran> {

@@ -10,14 +10,18 @@ import type { Provider } from './upstream/providers/provider.js'
 import { Upstreams } from './upstream/upstream.js'
 
 export interface SetUpFacts {
-  readonly providers: ReadonlyMap<string, Provider>
   readonly ledger: Ledger
   readonly log: Log
   readonly services: Pick<Services, 'clock' | 'fault'>
 }
 
 /** Turns a config into running parts, and credits what accounts open with. Throws a ConfigError where a policy can not be had. Nothing of `before` is changed. */
-export async function setUp(config: Config, facts: SetUpFacts, before?: Runtime): Promise<Runtime> {
+export async function setUp(
+  config: Config,
+  providers: ReadonlyMap<string, Provider>,
+  facts: SetUpFacts,
+  before?: Runtime,
+): Promise<Runtime> {
   const { ledger, log, services } = facts
   const place = zone(config.timezone)
   const find = windows(config.timezone, config.month)
@@ -33,7 +37,7 @@ export async function setUp(config: Config, facts: SetUpFacts, before?: Runtime)
     config,
     chain,
     catalog: new Catalog(config),
-    upstreams: Upstreams.start(config, facts.providers, before?.upstreams),
+    upstreams: await Upstreams.start(config, providers, before?.upstreams),
     windows: find,
     iso: at => isoTime(at, place),
   }
@@ -41,7 +45,10 @@ export async function setUp(config: Config, facts: SetUpFacts, before?: Runtime)
 
 /** An account's opening balance is credited once, when the account is first seen; what the config says later changes nothing. */
 async function openAccounts(config: Config, ledger: Ledger, at: number): Promise<void> {
-  for (const { name, opening_balance_rial: amount } of config.accounts.values()) {
-    if (amount > 0n) await ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at })
-  }
+  const opened = [...config.accounts.values()].filter(({ opening_balance_rial }) => opening_balance_rial > 0n)
+  await Promise.all(
+    opened.map(({ name, opening_balance_rial: amount }) => {
+      return ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at })
+    }),
+  )
 }

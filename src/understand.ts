@@ -104,7 +104,12 @@ function dearest(targets: readonly Target[]): bigint {
 }
 
 function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean): Target {
-  const { model } = place
+  const forwarded = forwardedBody(body, endpoint, place.model, stream)
+  return { ...place, body: forwarded, estimate: endpoint.estimate(forwarded as Body, place.model) }
+}
+
+/** A checked body as it is forwarded to a target: see `Target.body`. */
+export function forwardedBody(body: Body, endpoint: Endpoint, model: Model, stream: boolean): JsonObject {
   const forwarded: Mutable = { model: model.upstream }
   for (const name of Object.keys(body)) {
     const value = body[name]
@@ -125,7 +130,7 @@ function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean)
   } else {
     delete forwarded.stream_options
   }
-  return { ...place, body: forwarded as JsonObject, estimate: endpoint.estimate(forwarded as Body, model) }
+  return forwarded as JsonObject
 }
 
 function takes(model: Model, parameter: string): boolean {

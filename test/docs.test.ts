@@ -54,6 +54,15 @@ t.test('files that the documents name exist', async t => {
   }
 })
 
+t.test('the manual of the tests has every folder and every piece of support', async t => {
+  const manual = text('test/README.md')
+  for (const file of readdirSync(`${ROOT}test/support`)) t.match(manual, `(support/${file})`)
+  for (const entry of readdirSync(`${ROOT}test`, { withFileTypes: true })) {
+    const rooms = manual.includes('`config/`, `http/`, `ledger/`, …') && existsSync(`${ROOT}src/${entry.name}`)
+    if (entry.isDirectory() && !rooms) t.match(manual, `| \`${entry.name}/\` |`)
+  }
+})
+
 t.test('scripts, verbs and files of shell blocks exist', async t => {
   const { scripts } = JSON.parse(text('package.json')) as { scripts: Record<string, string> }
   const verbs = names(new URL('../src/commands/', import.meta.url))
@@ -141,15 +150,28 @@ t.test('what the documents say can be run can be run', async t => {
   t.equal(await running.stop(), 0)
 })
 
+t.test('with the real provider of the README the same call is answered by it', async t => {
+  const far = await provider(t)
+  const [lines] = blocksOf('yaml', 'fragment').filter(({ at }) => at.startsWith('README'))
+  const { listen, ops, ...config } = over(parse(FIRST), parse(lines?.text ?? ''))
+  t.ok(listen && ops)
+  const put = over(config, { providers: { openai: { base_url: far.url } } })
+  const running = await gateway(t, stringify(put), { env: { OPENAI_API_KEY: 'sk-of-the-provider' } })
+  const asked = { model: 'default', messages: [{ role: 'user', content: 'Hello' }] }
+  const { status, json } = await running.post('/v1/chat/completions', asked, { authorization: 'Bearer mgk_demo_local_only' })
+  t.match({ status, model: json.model }, { status: 200, model: 'openai/gpt-4o-mini' })
+  t.match(far.seen, [{ headers: { authorization: 'Bearer sk-of-the-provider' }, body: { model: 'gpt-4o-mini', max_tokens: 2048 } }])
+})
+
 t.test('the README shows the call that the start prints', async t => {
   const source = text('src/commands/serve.ts')
   const [shown] = blocksOf('sh', 'run').filter(({ at }) => at.startsWith('README'))
   const call = shown?.text.replace(/ \\\n +/, ' ').trim() ?? ''
   const [, printed = ''] = /return \[`(curl .*)`\]/.exec(source) ?? []
   const made = printed
-    .replace('${address}', 'http://127.0.0.1:8080')
-    .replace('${header}', ' -H "authorization: Bearer mgk_demo_local_only"')
-    .replace('${body}', '{"model":"default","messages":[{"role":"user","content":"Hello"}]}')
+    .replace(/\$\{address\}/, 'http://127.0.0.1:8080')
+    .replace(/\$\{header\}/, ' -H "authorization: Bearer mgk_demo_local_only"')
+    .replace(/\$\{body\}/, '{"model":"default","messages":[{"role":"user","content":"Hello"}]}')
   t.equal(call, made)
 })
 

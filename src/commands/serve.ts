@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { parseArgs } from 'node:util'
 import type { Config } from '../config/config.js'
 import { DEMO_SECRET } from '../config/keys.js'
 import { Gateway } from '../gateway.js'
 import { createLog, droppedLine, type Log } from '../telemetry/log.js'
 import { createOutput, toDescriptor } from '../telemetry/output.js'
+import { COMMON, noMore, readFlags } from '../terminal/flags.js'
 import { VERSION } from '../version.js'
 import type { Io } from './command.js'
 
@@ -20,9 +20,13 @@ SIGHUP, or a change of the file, reads the config again.
 
 /** Characters of log lines that may wait for a slow reader. */
 const LOG_PENDING_MAX = 8 * 1024 * 1024
+/** Between two writes of the log. Milliseconds. */
+const LOG_REST_MS = 5
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { values } = parseArgs({ args, options: { config: { type: 'string', short: 'c', default: 'gateway.yaml' } } })
+  const { flags, words } = readFlags(args, { config: COMMON.config })
+  noMore(words)
+  const file = flags.config ?? 'gateway.yaml'
   let log: Log | undefined
   const make = (config: Config): Log => {
     log = makeLog(config)
@@ -30,7 +34,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   // Signals that come while it starts must not leave a half-started process behind.
   const stopping = new Stopping()
-  const gateway = await start(values.config, io, make)
+  const gateway = await start(file, io, make)
   for (const warning of gateway.warnings) io.stderr(`warning: ${warning}\n`)
   greet(gateway, io, log as Log)
   process.on('SIGHUP', () => void gateway.reload())
@@ -79,7 +83,11 @@ function makeLog(config: Config): Log {
   const format = config.log.format === 'auto' ? (terminal ? 'pretty' : 'json') : config.log.format
   const color = terminal && process.env.NO_COLOR === undefined
   const now = Date.now
-  const output = createOutput(toDescriptor(1), { pendingMax: LOG_PENDING_MAX, dropped: droppedLine(format, color, now) })
+  const output = createOutput(toDescriptor(1), {
+    pendingMax: LOG_PENDING_MAX,
+    rest: terminal ? 0 : LOG_REST_MS,
+    dropped: droppedLine(format, color, now),
+  })
   return createLog({ format, level: config.log.level, color, output, now })
 }
 

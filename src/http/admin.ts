@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Address } from '../config/config.js'
 
-/** One condition of being ready. `reason` says, for an operator, what is wrong, be it or not that it makes the gateway unready. */
+/** One condition of being ready. `reason` says, for an operator, what is wrong, or what to know though it is not. */
 export interface Check {
   readonly name: string
   readonly ok: boolean
@@ -99,8 +99,8 @@ function readiness(checks: readonly Check[], verbose: boolean): Reply {
 }
 
 function line({ name, ok, reason }: Check): string {
-  const why = (reason ?? (ok ? '' : 'failed')).replace(/\s+/g, ' ')
-  return `[${ok ? '+' : '-'}] ${name}${why === '' ? '' : `: ${why}`}`
+  const why = reason === undefined ? '' : `: ${reason.replace(/\s+/g, ' ')}`
+  return ok ? `[+] ${name}${why}` : `[-] ${name}${why === '' ? ': failed' : why}`
 }
 
 /** A body that the request may have is not read: the connection ends instead of waiting for it. */

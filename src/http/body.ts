@@ -18,6 +18,11 @@ export function checkBodyHeaders(request: IncomingMessage): void {
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     throw new GatewayError('unsupported_media_type', 'A content-encoding is not supported here. Send the body as it is.')
   }
+  // Node takes `gzip, chunked` and undoes the chunks alone.
+  const transfer = request.headers['transfer-encoding']
+  if (transfer !== undefined && transfer.trim().toLowerCase() !== 'chunked') {
+    throw new GatewayError('unsupported_media_type', 'The only transfer-encoding that is supported here is chunked.')
+  }
 }
 
 /**
@@ -27,6 +32,8 @@ export function checkBodyHeaders(request: IncomingMessage): void {
 export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<Buffer> {
   const length = Number(request.headers['content-length'] ?? 0)
   if (length > bytesMax) return Promise.reject(tooLarge(bytesMax))
+  // Its error has been told already, to whoever listened then.
+  if (request.destroyed) return Promise.reject(left())
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -55,8 +62,12 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
     request.on('data', onData)
     request.on('end', onEnd)
     // Stays until the request is gone: a stream that errors without a listener would end the process.
-    request.on('error', () => fail(new GatewayError('client_closed', 'The client left before its body was whole.')))
+    request.on('error', () => fail(left()))
   })
+}
+
+function left(): GatewayError {
+  return new GatewayError('client_closed', 'The client left before its body was whole.')
 }
 
 function tooLarge(bytesMax: number): GatewayError {
@@ -65,11 +76,12 @@ function tooLarge(bytesMax: number): GatewayError {
   })
 }
 
-/** The JSON object that the bytes are; throws `invalid_json`. */
+/** The JSON object that the bytes are, a byte order mark before it or not; throws `invalid_json`. */
 export function parseBody(bytes: Uint8Array): JsonObject {
   if (!isUtf8(bytes)) throw new GatewayError('invalid_json', 'The body is not valid UTF-8.')
   if (!shallow(bytes)) throw new GatewayError('invalid_json', `The body is nested deeper than ${DEPTH_MAX} levels.`)
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8', marked)
   let body: unknown
   try {
     body = JSON.parse(text)

@@ -47,17 +47,25 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   // Node would drop fields beyond a count in silence; their bytes are bounded already.
   server.maxHeadersCount = 0
   server.maxConnections = connectionsMax
-  server.on('request', handle)
+  const open = new WeakMap<Socket, readonly ServerResponse[]>()
+  const accept = (request: IncomingMessage, response: ServerResponse): void => {
+    open.set(request.socket, [...(open.get(request.socket) ?? []).filter(({ writableFinished }) => !writableFinished), response])
+    if (isAmbiguous(request))
+      refuse(response, new GatewayError('invalid_request', 'Host or Authorization is there twice. Send each once.'), newId())
+    else handle(request, response)
+  }
+  server.on('request', accept)
   // The body is asked for (100) when it is wanted, and a bad key never gets there.
-  server.on('checkContinue', handle)
+  server.on('checkContinue', accept)
   server.on('checkExpectation', (_request, response: ServerResponse) => {
-    const id = newId()
-    const error = new GatewayError('expectation_failed', 'The only expectation that is understood is 100-continue.')
-    const body = errorBody(error, id)
-    response.writeHead(error.status, { 'content-type': 'application/json', 'x-request-id': id, 'content-length': Buffer.byteLength(body) })
-    response.end(body)
+    refuse(response, new GatewayError('expectation_failed', 'The only expectation that is understood is 100-continue.'), newId())
   })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => reject(error, socket, newId()))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const [first, ...more] = (open.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished)
+    // In the middle of another answer, one more would be taken for a part of it.
+    if (error.code === 'ECONNRESET' || !socket.writable || first?.headersSent || more.length > 0) socket.destroy()
+    else reject(error, socket, newId())
+  })
   return new Promise((resolve, fail) => {
     server.once('error', fail)
     server.listen({ host: address.host, port: address.port, backlog: 1024 }, () => {
@@ -87,12 +95,30 @@ function certificate({ cert_pem, key_pem }: NonNullable<Config['tls']>) {
   return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const }
 }
 
+/** Proxies differ in which of two they believe: a request that has two could pass as another's. Node takes the first in silence. */
+function isAmbiguous({ rawHeaders }: IncomingMessage): boolean {
+  let [hosts, credentials] = [0, 0]
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++
+  }
+  return hosts > 1 || credentials > 1
+}
+
+function refuse(response: ServerResponse, error: GatewayError, id: string): void {
+  const body = errorBody(error, id)
+  response.writeHead(error.status, {
+    'content-type': 'application/json',
+    'x-request-id': id,
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  })
+  response.end(body)
+}
+
 /** Answers what could not be read as HTTP, in our own envelope. */
 function reject(error: NodeJS.ErrnoException, socket: Socket, id: string): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
   const answer = rejection(error.code)
   const body = errorBody(answer, id)
   const reason = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' }[answer.status] ?? 'Error'

@@ -193,6 +193,16 @@ export function heldRecord({
   return { id, at, state: 'held', ...nothing, ...record }
 }
 
+/** Whether a query asks for a record. */
+export function asked(
+  record: UsageRecord,
+  { state, key, account, model, since = 0, until = Number.POSITIVE_INFINITY }: RecordQuery,
+): boolean {
+  if (record.at < since || record.at >= until) return false
+  if (state !== undefined && record.state !== state) return false
+  return (key ?? record.key) === record.key && (account ?? record.account) === record.account && (model ?? record.model) === record.model
+}
+
 function fieldOf(name: string, value: string | bigint | null | undefined): Value {
   if (typeof value === 'bigint') return RIAL.has(name) ? value : Number(value)
   return value ?? null

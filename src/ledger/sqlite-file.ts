@@ -23,6 +23,7 @@ const NEW_PAGES_MAX = 400
 const PAGE_BYTES = 2048
 // Looking costs 2 µs, and this many batches do not write more than some MB.
 const BATCHES_BETWEEN_LOOKS = 8
+const PAGES_COPIED_PER_TURN = 100
 
 /**
  * Opens a ledger's file, or makes it, as its only owner. Throws a GatewayError `ledger_unavailable` that says what is wrong with the
@@ -111,11 +112,29 @@ export class SqliteFile {
   /** A consistent copy, in a new file that only its owner can read; whatever is committed meanwhile is in it too. */
   async backup(path: string): Promise<void> {
     const target = await open(path, 'wx', 0o600)
-    await target.close()
-    await this.db.backup(path)
-    const copy = await open(path, 'r+')
-    await copy.sync()
-    await copy.close()
+    let failure: unknown
+    let syncing: Promise<void> | undefined
+    // SQLite syncs the copy when it is done, on this thread: 270 to 300 ms for 372 MB, 50 to 80 where most of it is on the disk by then.
+    const progress = () => {
+      syncing ??= target
+        .datasync()
+        .catch(error => {
+          failure ??= error
+        })
+        .finally(() => {
+          syncing = undefined
+        })
+      return PAGES_COPIED_PER_TURN
+    }
+    try {
+      await this.db.backup(path, { progress })
+      await syncing
+      if (failure !== undefined) throw failure
+      await target.sync()
+    } finally {
+      await syncing
+      await target.close()
+    }
   }
 
   /** Closes everything; `whole` false leaves the log as it is for SQLite to deal with. */

@@ -1,5 +1,6 @@
 import assert, { AssertionError } from 'node:assert/strict'
 import Database from 'better-sqlite3'
+import { type AccountBook, Accounts, available, type Booking, sameCredit } from './accounts.js'
 import { Batches, type ObserveCommit, type Store } from './batch.js'
 import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
 import { accountOf, accountRial } from './counters.js'
@@ -23,10 +24,11 @@ import type {
   UsageRecord,
   Wallet,
 } from './ledger.js'
-import { heldRecord, type PostedEntry, Records } from './records.js'
+import { asked, heldRecord, type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
 import { type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
+import { type RecordSource, recordPages, sumUsage, type UsageFilter, type UsageQuery, type UsageReports, type UsageRow } from './usage.js'
 import { Verification } from './verify.js'
 import { Wallets } from './wallets.js'
 
@@ -44,7 +46,7 @@ export interface LedgerStats {
   readonly oldest_hold_at: number | null
 }
 
-export interface SqliteLedger extends Ledger {
+export interface SqliteLedger extends Ledger, AccountBook, UsageReports {
   stats(): LedgerStats
   /** Writes a consistent copy to a file that does not exist yet, while others go on. */
   backup(path: string): Promise<void>
@@ -81,6 +83,7 @@ class FileLedger implements SqliteLedger {
   readonly #cells: Cells
   readonly #records: Records
   readonly #wallets: Wallets
+  readonly #accounts: Accounts
   readonly #timeline: Timeline
   readonly #batches: Batches
   readonly #begin: Database.Statement
@@ -98,6 +101,7 @@ class FileLedger implements SqliteLedger {
     this.#cells = new Cells(db)
     this.#records = new Records(db)
     this.#wallets = new Wallets(db)
+    this.#accounts = new Accounts(db)
     this.#timeline = new Timeline(db)
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
@@ -150,10 +154,7 @@ class FileLedger implements SqliteLedger {
   }
 
   wallet(account: string): Promise<Wallet> {
-    return this.#batches.run(() => {
-      const { posted, pending } = this.#cells.find(accountRial(account))
-      return { account, credited: this.#wallets.credited(account), posted, pending }
-    })
+    return this.#batches.run(() => this.#wallet(account))
   }
 
   open(): Promise<OpenHold[]> {
@@ -201,6 +202,34 @@ class FileLedger implements SqliteLedger {
   async backup(path: string): Promise<void> {
     await this.#turn()
     await this.#file.backup(path)
+  }
+
+  book(credit: Credit, overdraw: boolean): Promise<Booking> {
+    return this.#batches.run(() => {
+      const known = this.#accounts.credit(credit.id)
+      const wallet = this.#wallet(credit.account)
+      if (known !== undefined) return { outcome: sameCredit(known, credit) ? 'already_credited' : 'conflict', wallet, credit: known }
+      if (!overdraw && credit.amount < 0n && available(wallet) + credit.amount < 0n) return { outcome: 'short', wallet, credit }
+      this.#write()
+      this.#wallets.credit(credit)
+      return { outcome: 'credited', wallet: this.#wallet(credit.account), credit }
+    })
+  }
+
+  accounts(): Promise<string[]> {
+    return this.#batches.run(() => this.#accounts.names())
+  }
+
+  credits(account: string, limit: number): Promise<Credit[]> {
+    return this.#batches.run(() => this.#accounts.credits(account, limit))
+  }
+
+  usage(query: UsageQuery): Promise<UsageRow[]> {
+    return sumUsage(this.#source(), query)
+  }
+
+  pages(query: UsageFilter): AsyncGenerator<UsageRecord[]> {
+    return recordPages(this.#source(), query)
   }
 
   close(): Promise<void> {
@@ -287,6 +316,15 @@ class FileLedger implements SqliteLedger {
     return holds.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
   }
 
+  #wallet(account: string): Wallet {
+    const { posted, pending } = this.#cells.find(accountRial(account))
+    return { account, credited: this.#wallets.credited(account), posted, pending }
+  }
+
+  #source(): RecordSource {
+    return { db: this.#file.db, records: this.#records, timeline: this.#timeline, turn: () => this.#turn() }
+  }
+
   /** Lets the event loop turn in a long reading; throws when the ledger has failed or was closed meanwhile. */
   #turn(): Promise<void> {
     return this.#batches.run(() => {})
@@ -359,10 +397,4 @@ function checkPosted(id: string, parts: readonly Part[], amounts: readonly Amoun
         `settlement of ${id}: ${cell.counter.meter} of ${cell.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`,
       )
   }
-}
-
-function asked(record: UsageRecord, { state, key, account, model, since = 0, until = Number.POSITIVE_INFINITY }: RecordQuery): boolean {
-  if (record.at < since || record.at >= until) return false
-  if (state !== undefined && record.state !== state) return false
-  return (key ?? record.key) === record.key && (account ?? record.account) === record.account && (model ?? record.model) === record.model
 }

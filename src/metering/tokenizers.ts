@@ -88,7 +88,7 @@ function unpack(base64: string): Float64Array {
   return Float64Array.from(hundredths, value => value / 100)
 }
 
-/** 2: no vocabulary has it as a token of its own; 1: the large ones have. Cyrillic: letters beyond Russian; others have no such letters. */
+/** 2: no vocabulary has it as a token of its own; 1: the large ones have. Cyrillic: letters beyond Russian; Chinese and Korean: by measure. */
 function rareLetters(): Uint8Array {
   const ranks = new Uint8Array(65536)
   ranks.fill(1, 0x400, 0x530)
@@ -96,6 +96,9 @@ function rareLetters(): Uint8Array {
   ranks[0x401] = ranks[0x451] = 0
   ranks.fill(2, 0x3400, 0x4dc0)
   ranks.fill(2, 0xf900, 0xfb00)
+  // Arabic as typesetters shape it; it comes out of PDF files.
+  ranks.fill(2, 0xfb50, 0xfe00)
+  ranks.fill(2, 0xfe70, 0xfeff)
   for (const [first, last, rarest] of [
     [0x4e00, 0x9fff, bytes(RAREST_HAN)],
     [0xac00, 0xd7a3, bytes(RAREST_HANGUL)],

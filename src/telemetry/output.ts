@@ -20,16 +20,19 @@ export interface Output {
 export interface OutputOptions {
   /** Characters that may wait; lines beyond are dropped. */
   readonly pendingMax: number
+  /** Between two writes, in milliseconds: a write costs as much as 20 lines. The first line after a silence does not wait. Default 0. */
+  readonly rest?: number
   /** The line that tells, once there is room again, how many were dropped. */
   readonly dropped: (lines: number) => string
 }
 
-/** Gathers the lines of one turn of the event loop into one write, and keeps what comes during a write for the next. */
-export function createOutput(destination: Destination, { pendingMax, dropped }: OutputOptions): Output {
+/** Gathers the lines of one turn of the event loop into one write, and keeps what comes during a write, or right after it, for the next. */
+export function createOutput(destination: Destination, { pendingMax, rest = 0, dropped }: OutputOptions): Output {
   let pending = ''
   let lost = 0
   let writing = 0
   let scheduled = false
+  let resting = false
   let waiting: (() => void)[] = []
 
   function take(): string {
@@ -41,6 +44,7 @@ export function createOutput(destination: Destination, { pendingMax, dropped }: 
 
   function flush(): void {
     scheduled = false
+    resting = false
     if (writing > 0) return
     if (pending === '' && lost === 0) {
       for (const resolve of waiting) resolve()
@@ -54,7 +58,11 @@ export function createOutput(destination: Destination, { pendingMax, dropped }: 
       if (called) return
       called = true
       writing = 0
-      schedule()
+      if (rest === 0 || waiting.length > 0) schedule()
+      else {
+        resting = true
+        setTimeout(flush, rest)
+      }
     }
     try {
       destination.write(text, done)
@@ -73,7 +81,7 @@ export function createOutput(destination: Destination, { pendingMax, dropped }: 
     push(line) {
       if (pending.length + writing + line.length > pendingMax) lost++
       else pending += line
-      if (writing === 0) schedule()
+      if (writing === 0 && !resting) schedule()
     },
     flushSync() {
       const text = take()

@@ -66,6 +66,7 @@ export class Attempt implements Receiver {
   #bytes = 0
   #stream: AnswerStream | null = null
   #told = false
+  #paused = false
   #waiting: NodeJS.Timeout
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | null = null
@@ -97,12 +98,14 @@ export class Attempt implements Receiver {
   }
 
   pause(): void {
+    this.#paused = true
     this.#delivery.pause()
     // A client that does not read is not the provider's silence.
     clearTimeout(this.#waiting)
   }
 
   resume(): void {
+    this.#paused = false
     if (this.#mode === 'over') return
     this.#waitFor('idle')
     this.#delivery.resume()
@@ -139,7 +142,8 @@ export class Attempt implements Receiver {
 
   data(chunk: Buffer): void {
     if (this.#mode === 'over') return
-    this.#waiting.refresh()
+    // A timer that was stopped would start again.
+    if (!this.#paused) this.#waiting.refresh()
     if (this.#mode === 'events') {
       const stream = this.#stream as AnswerStream
       stream.push(chunk)
@@ -295,7 +299,7 @@ export class Attempt implements Receiver {
   #refusal(failure: Failure & { readonly status: number }): GatewayError {
     const { settings, call } = this.#facts
     const message = failure.message === undefined ? {} : { message: scrub(failure.message, secretsOf(settings)) }
-    return refusalOf({ ...failure, ...message }, name => call.body[name] !== undefined)
+    return refusalOf({ ...failure, ...message }, name => Object.hasOwn(call.body, name))
   }
 
   /** What a failure inside an answer means. */

@@ -4,6 +4,9 @@ import { TargetFailure, type Trouble } from './trouble.js'
 
 const BILLING = /insufficient_quota|billing|insufficient_balance|credit/i
 
+/** The longest wait that is passed on: a month. Seconds. */
+const WAIT_MAX_S = 31 * 86_400
+
 /**
  * What a provider's failure means to the client. The client's own faults are passed on in the provider's words; a refusal of the gateway's
  * credentials or credit is the operator's matter and never the client's; all else is the provider's.
@@ -21,7 +24,7 @@ export function refusalOf(failure: Failure & { readonly status: number }, sentFi
     )
   }
   if (status === 429) {
-    const retryAfter = Math.max(1, Math.ceil(failure.retryAfter ?? 1))
+    const retryAfter = Math.min(WAIT_MAX_S, Math.max(1, Math.ceil(failure.retryAfter ?? 1)))
     const trouble = { ...waiting(failure), against: 'limit' } as const
     return new TargetFailure('upstream_rate_limited', `The provider is at its rate limit. Try again in ${retryAfter} s.`, trouble, {
       retryAfter,
@@ -34,7 +37,7 @@ export function refusalOf(failure: Failure & { readonly status: number }, sentFi
       status: status === 413 ? 413 : 400,
       type: 'invalid_request_error',
       origin: 'upstream',
-      param: failure.param !== undefined && sentFields(failure.param) ? failure.param : null,
+      param: failure.param !== undefined && sentFields(fieldOf(failure.param)) ? failure.param : null,
     })
   }
   if (status === 404) {
@@ -71,6 +74,11 @@ const BUSY: ReadonlySet<number> = new Set([503, 529])
 
 function waiting({ retryAfter }: Failure): { readonly passing: true; readonly waitS?: number } {
   return { passing: true, ...(retryAfter === undefined ? {} : { waitS: retryAfter }) }
+}
+
+/** The request's field that a path leads into: `messages` of `messages[2].role`. */
+function fieldOf(path: string): string {
+  return /^[^.[]*/.exec(path)?.[0] ?? ''
 }
 
 /** Seconds that a provider asks to be left alone: `retry-after` in seconds or as a date, `retry-after-ms`. */

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { GatewayError } from '../errors.js'
+import { GatewayError, isGatewayError } from '../errors.js'
 import type { JsonObject } from '../json.js'
 import type { Attempt } from './attempt.js'
 import type { AnswerStream } from './stream.js'
@@ -13,8 +13,8 @@ export interface RelayFacts {
   readonly stream: AnswerStream
   /** For a client that stops reading. */
   readonly writeTimeoutMs: number
-  /** A policy that watches; what it throws cuts the answer off. */
-  readonly observe: ((chunk: JsonObject) => void) | null
+  /** Policies that watch: the head first, then each chunk. What they throw cuts the answer off. `null`: nobody does. */
+  readonly watch: { head(): void; event(chunk: JsonObject): void } | null
   /** At the first event. */
   readonly begun: () => void
 }
@@ -47,12 +47,13 @@ export class StreamRelay {
     this.#ping = setTimeout(this.#sendPing, PING_MS)
     // Begun for its long silence alone: the head goes out with a comment, else not even that would reach the client.
     if (!facts.stream.begun) this.#sendPing()
-    const observe = facts.observe
+    const watch = facts.watch
+    if (watch !== null) this.#guard(() => watch.head())
     facts.stream.attach({
       write: this.#write,
       done: () => this.#end(null),
       failed: error => this.#end(this.#cut ?? this.#facts.attempt.interrupted(error)),
-      ...(observe === null ? {} : { observe: chunk => this.#watch(observe, chunk) }),
+      ...(watch === null ? {} : { observe: chunk => this.#guard(() => watch.event(chunk)) }),
     })
   }
 
@@ -99,13 +100,14 @@ export class StreamRelay {
     this.#ping.refresh()
   }
 
-  #watch(observe: (chunk: JsonObject) => void, chunk: JsonObject): void {
+  #guard(watch: () => void): void {
     if (this.#cut !== null) return
     try {
-      observe(chunk)
-    } catch (error) {
-      this.#cut = new GatewayError('internal_error', 'A policy cut the answer off.', { cause: error })
-      queueMicrotask(() => this.#facts.attempt.abort(this.#cut as GatewayError))
+      watch()
+    } catch (fault) {
+      const cut = cutOff(fault)
+      this.#cut = cut
+      queueMicrotask(() => this.#facts.attempt.abort(cut))
     }
   }
 
@@ -113,6 +115,13 @@ export class StreamRelay {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#ping)
+    // The time for the rest is that of who writes the end.
+    this.#stopWriting()
     this.#resolve({ error: this.#cut ?? error })
   }
+}
+
+/** What the client is told when a policy throws at what passes: the policy's own refusal, if it is one. */
+export function cutOff(fault: unknown): GatewayError {
+  return isGatewayError(fault) ? fault : new GatewayError('internal_error', 'A policy cut the answer off.', { cause: fault })
 }

@@ -1,7 +1,6 @@
 import type { Config, Model, ProviderSettings } from '../config/config.js'
 import type { Surface } from '../endpoints/endpoint.js'
 import { Gate } from './gate.js'
-import { httpTransport } from './http.js'
 import type { Provider, Transport, Wire } from './providers/provider.js'
 
 /** One configured provider, running: its kind, its settings and its connections. */
@@ -49,7 +48,7 @@ export class Upstreams extends Wires {
   }
 
   /** Starts what the config names. A provider whose settings are those of `before` keeps its connections. */
-  static start(config: Config, kinds: ReadonlyMap<string, Provider>, before?: Upstreams): Upstreams {
+  static async start(config: Config, kinds: ReadonlyMap<string, Provider>, before?: Upstreams): Promise<Upstreams> {
     const byName = new Map<string, Upstream>()
     for (const settings of config.providers.values()) {
       const old = before === undefined ? undefined : before.#byName.get(settings.name)
@@ -58,7 +57,7 @@ export class Upstreams extends Wires {
         continue
       }
       const provider = kindOf(settings.kind, kinds)
-      const transport = provider.transport?.(settings) ?? httpTransport(settings)
+      const transport = provider.transport?.(settings) ?? (await overHttp(settings))
       const { max_connections: connections, queue, queue_timeout: timeoutMs } = settings
       byName.set(settings.name, { settings, provider, transport, gate: new Gate(transport, { connections, queue, timeoutMs }) })
     }
@@ -76,6 +75,12 @@ export class Upstreams extends Wires {
     const kept = new Set(after === undefined ? [] : [...after.#byName.values()].map(upstream => upstream.transport))
     await Promise.all([...this.#byName.values()].filter(({ transport }) => !kept.has(transport)).map(({ transport }) => transport.close()))
   }
+}
+
+/** Imported when the first provider needs it: reading undici is a third of a start. */
+async function overHttp(settings: ProviderSettings): Promise<Transport> {
+  const { httpTransport } = await import('./http.js')
+  return httpTransport(settings)
 }
 
 function kindOf(kind: string, kinds: ReadonlyMap<string, Provider>): Provider {

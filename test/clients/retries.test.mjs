@@ -39,7 +39,7 @@ const running = await gateway(
   { env: { NODE_OPTIONS: `--import ${new URL('support/clock.mjs', import.meta.url)}` } },
 )
 
-test('429 rpm: every library waits as long as retry-after says, and succeeds in the next window', { timeout: 20_000 }, async t => {
+test('429 rpm: every library waits as long as retry-after says, and succeeds in the next window', { timeout: 30_000 }, async t => {
   running.process.kill('SIGUSR2')
   const first = await Promise.all(names.map(name => LIBRARIES[name](`mgk_rpm_${name}`, 'sandbox/echo', 2)))
   assert.equal(first.length, names.length)
@@ -49,7 +49,7 @@ test('429 rpm: every library waits as long as retry-after says, and succeeds in 
     await t.test(`${names[i]}: succeeds on its second try`, async () => {
       assert.equal(waited.error, undefined)
       assert.deepEqual(await statuses(`rpm-${names[i]}`), [200, 429, 200])
-      assert.ok(waited.ms >= 1000 && waited.ms < 6000, `${Math.round(waited.ms)} ms`)
+      assert.ok(waited.ms >= 1000 && waited.ms < 10_000, `${Math.round(waited.ms)} ms`)
     })
   }
 })

@@ -28,6 +28,8 @@ for (const durability of ['process', 'power'] as const) {
     t.test(`${what}: when the provider sees a request, its hold is in the file`, async t => {
       const up = await provider(t)
       const running = await gateway(t, config(up.url), { wrap })
+      // A connection that is open already takes a request at once.
+      await running.post('/v1/chat/completions', BODY)
       const found = new Promise<void>((resolve, reject) => {
         up.script = () => {
           const look = async (): Promise<void> => {

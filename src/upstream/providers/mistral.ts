@@ -5,7 +5,7 @@ import { tidied } from '../tidy.js'
 /**
  * Mistral. It answers 422 to any field that it does not know, at any depth, so that only those that it knows are sent: `seed` is called
  * `random_seed`, `stream_options` does not exist (streams always carry usage). Thinking comes as parts of the content; clients get it as
- * `reasoning_content`, and the text as a string.
+ * `reasoning_content`, and the text as a string; `num_cached_tokens` as the format has it, too.
  */
 export default compatible('mistral', {
   baseUrl: 'https://api.mistral.ai/v1',
@@ -18,9 +18,12 @@ export default compatible('mistral', {
     response(body) {
       if (!isObject(body)) throw new TypeError('The answer is no object.')
       if (!Array.isArray(body.choices)) return body
-      return { ...body, choices: body.choices.map(choice) }
+      return withCached({ ...body, choices: body.choices.map(choice) })
     },
-    events: call => tidied(call, plainContent),
+    events(call) {
+      const tidy = tidied(call, plainContent)
+      return { event: event => tidy.event(event), end: () => [...tidy.end()].map(withCached) }
+    },
   },
   completions: { request: body => known(spelled(body)) },
   // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
@@ -84,6 +87,13 @@ function plainContent(given: JsonObject): JsonObject {
     content: content === '' && thinking !== '' ? null : content,
     ...(thinking === '' ? {} : { reasoning_content: thinking }),
   }
+}
+
+/** An answer, or a chunk, whose usage tells the cached part of its input where clients look for it. */
+function withCached(given: JsonObject): JsonObject {
+  const { usage } = given
+  if (!isObject(usage) || typeof usage.num_cached_tokens !== 'number' || isObject(usage.prompt_tokens_details)) return given
+  return { ...given, usage: { ...usage, prompt_tokens_details: { cached_tokens: usage.num_cached_tokens } } }
 }
 
 function texts(parts: Json | undefined): string {

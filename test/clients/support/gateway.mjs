@@ -31,6 +31,9 @@ export async function gateway({ providers = {}, models = {}, plans = {}, account
   const yaml = Object.entries(sections).map(([name, value]) => `${name}: ${JSON.stringify(value)}\n`)
   const running = await start({ teardown: after, testdir: () => folder }, yaml.join(''), options)
   after(() => rmSync(folder, { recursive: true, force: true }))
+  // A file that takes too long is ended by SIGTERM, without its hooks.
+  process.on('exit', () => running.process.kill('SIGKILL'))
+  process.once('SIGTERM', () => process.exit(1))
   let records
   const bills = async () => {
     records ??= running.stop().then(async code => {

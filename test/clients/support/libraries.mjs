@@ -12,6 +12,9 @@ import { KEY } from './gateway.mjs'
  * The libraries as their users set them up: a base URL and a key, nothing else. Retries are off, but where a test is about them.
  */
 
+// It warns of settings that its own defaults bring along.
+globalThis.AI_SDK_LOG_WARNINGS = false
+
 /** Both majors of `openai`, as modules. */
 export const OPENAI = [
   { name: 'openai 6', module: openai6 },

@@ -178,6 +178,13 @@ t.test('mistral: thinking becomes reasoning_content, the text a string', async t
   t.throws(() => read('a'))
 })
 
+t.test('mistral: the cached part of the input is told where clients look for it', async t => {
+  const read = (usage: JsonObject) => mistral.wires.chat?.response?.({ choices: [], usage }, sampleCall('chat', {}), {})?.usage
+  t.strictSame(read({ num_cached_tokens: 8 }), { num_cached_tokens: 8, prompt_tokens_details: { cached_tokens: 8 } })
+  const both = { num_cached_tokens: 8, prompt_tokens_details: { cached_tokens: 7 } }
+  t.strictSame(read(both), both, 'its own figure stays')
+})
+
 const streams: [Provider, string, unknown[]][] = [
   [
     mistral,
@@ -187,7 +194,7 @@ const streams: [Provider, string, unknown[]][] = [
       { content: null, reasoning_content: 'Hm, tea.' },
       { content: 'چای' },
       { content: '' },
-      { prompt_tokens: 12, total_tokens: 40, completion_tokens: 28, num_cached_tokens: 8 },
+      { prompt_tokens: 12, total_tokens: 40, completion_tokens: 28, num_cached_tokens: 8, prompt_tokens_details: { cached_tokens: 8 } },
     ],
   ],
   [

@@ -1,0 +1,188 @@
+import { userInfo } from 'node:os'
+import type { Books } from '../control/books.js'
+import { ulids } from '../ids.js'
+import { available, type Booking } from '../ledger/accounts.js'
+import type { Amount, Wallet } from '../ledger/ledger.js'
+import { isoTime, zone } from '../ledger/zone.js'
+import { json } from '../terminal/data.js'
+import { noMore, readFlags, subVerb } from '../terminal/flags.js'
+import { knownAccount, LEDGER, LEDGER_HELP, type Place, placeOf, withBooks } from '../terminal/ledger.js'
+import { parseRial, showAmount } from '../terminal/rial.js'
+import { plain, table } from '../terminal/table.js'
+import { type Io, UsageError } from './command.js'
+
+export const summary = 'show a wallet, put money in, take money out'
+
+export const usage = `
+model-gateway wallet show [ACCOUNT]
+model-gateway wallet history ACCOUNT
+model-gateway wallet credit ACCOUNT AMOUNT [--note TEXT] [--idempotency-key KEY]
+model-gateway wallet debit ACCOUNT AMOUNT [--note TEXT] [--idempotency-key KEY] [--allow-negative]
+
+show     what was credited, spent and is held, and what is left; of every account, or of one
+history  the latest 100 credits and debits
+credit   puts Rial in; a gateway that runs admits requests on it at once
+debit    takes Rial out, at most what is left: what requests under way hold stays theirs
+
+AMOUNT is in whole Rial: 1000000, 1_000_000 or 1,000,000.
+
+      --note TEXT            kept with the credit
+      --idempotency-key KEY  the first credit or debit of a key counts; sent again, it changes nothing
+      --allow-negative       take out more than is left; nothing is admitted until the wallet is above zero again
+${LEDGER_HELP}
+
+Exits 1 when there is too little to take out, or the key was used for another amount or account.
+`
+
+const FLAGS = {
+  ...LEDGER,
+  note: { type: 'string' },
+  'idempotency-key': { type: 'string' },
+  'allow-negative': { type: 'boolean' },
+} as const
+
+const HISTORY_MAX = 100
+
+export async function run(args: string[], io: Io): Promise<number> {
+  const { flags, words } = readFlags(args, FLAGS)
+  const [first, account, ...rest] = words
+  const verb = subVerb(first, ['show', 'history', 'credit', 'debit'])
+  const posting = verb === 'credit' || verb === 'debit'
+  for (const name of ['note', 'idempotency-key', 'allow-negative'] as const) {
+    const fits = name === 'allow-negative' ? verb === 'debit' : posting
+    if (!fits && flags[name] !== undefined && flags[name] !== false) throw new UsageError(`--${name} has no meaning for wallet ${verb}`)
+  }
+  if (account === undefined && verb !== 'show') throw new UsageError(`wallet ${verb} needs an ACCOUNT${posting ? ' and an AMOUNT' : ''}`)
+  if (!posting) {
+    noMore(rest)
+    const place = await placeOf(flags, io)
+    return withBooks(place, books =>
+      verb === 'show' ? show(account, books, place, flags.json, io) : history(account as string, books, place, flags.json, io),
+    )
+  }
+  const [amount, ...more] = rest
+  if (amount === undefined) throw new UsageError(`wallet ${verb} needs an AMOUNT after the account`)
+  noMore(more)
+  const rial = parseRial(amount)
+  const wish: Wish = {
+    account: account as string,
+    amount: verb === 'credit' ? rial : -rial,
+    note: flags.note ?? `by ${author()}`,
+    key: flags['idempotency-key'],
+    overdraw: flags['allow-negative'],
+  }
+  const place = await placeOf(flags, io)
+  return withBooks(place, books => post(wish, books, place, flags.json, io), true)
+}
+
+async function show(account: string | undefined, books: Books, place: Place, asJson: boolean, io: Io): Promise<number> {
+  const booked = await books.ask('accounts', {})
+  if (account !== undefined) knownAccount(account, place, booked)
+  const names = account === undefined ? [...new Set([...(place.config?.accounts.keys() ?? []), ...booked])].sort() : [account]
+  const wallets = await Promise.all(names.map(name => books.ask('wallet', { account: name })))
+  const rows = wallets.map(figures)
+  if (asJson) io.stdout(`${json(account === undefined ? rows : rows[0])}\n`)
+  else if (rows.length === 0) io.stderr('There are no accounts.\n')
+  else io.stdout(walletTable(rows))
+  return 0
+}
+
+async function history(account: string, books: Books, place: Place, asJson: boolean, io: Io): Promise<number> {
+  knownAccount(account, place, await books.ask('accounts', {}))
+  const credits = await books.ask('credits', { account, limit: HISTORY_MAX })
+  const clock = zone(place.timezone)
+  const rows = credits.map(({ id, at, amount, note }) => ({ time: isoTime(at, clock), amount_rial: amount, note, id }))
+  if (asJson) io.stdout(`${json(rows)}\n`)
+  else if (rows.length === 0) io.stderr(`Nothing was ever credited to ${account}.\n`)
+  else {
+    io.stdout(
+      table(
+        [
+          { title: 'TIME', cell: row => row.time },
+          { title: 'RIAL', cell: row => row.amount_rial },
+          { title: 'NOTE', cell: row => row.note },
+          { title: 'ID', cell: row => row.id },
+        ],
+        rows,
+      ),
+    )
+  }
+  return 0
+}
+
+interface Wish {
+  readonly account: string
+  /** Below zero: taken out. */
+  readonly amount: Amount
+  readonly note: string
+  readonly key: string | undefined
+  readonly overdraw: boolean
+}
+
+async function post(wish: Wish, books: Books, place: Place, asJson: boolean, io: Io): Promise<number> {
+  const { account, amount, note, key, overdraw } = wish
+  knownAccount(account, place, await books.ask('accounts', {}))
+  const at = Date.now()
+  // With a prefix, so that no key of a person is the id of an opening balance.
+  const credit = { id: `cli:${key ?? ulids()(at)}`, account, amount, note, at }
+  const booking = await books.ask('book', { credit, overdraw })
+  const done = booking.outcome === 'credited' || booking.outcome === 'already_credited'
+  io.stderr(`${words(wish, booking, place)}\n`)
+  if (asJson) {
+    const { outcome, credit: counted, wallet } = booking
+    io.stdout(`${json({ outcome, id: counted.id, amount_rial: counted.amount, note: counted.note, wallet: figures(wallet) })}\n`)
+  } else if (done) {
+    io.stdout(walletTable([figures(booking.wallet)]))
+  }
+  return done ? 0 : 1
+}
+
+/** In a container, a user may have a number and no name. */
+function author(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `user ${process.getuid?.()}`
+  }
+}
+
+function words({ account, amount, key }: Wish, { outcome, credit, wallet }: Booking, place: Place): string {
+  const booked = (rial: Amount, name: string) =>
+    rial < 0n ? `${showAmount(-rial)} Rial were taken from ${plain(name)}` : `${showAmount(rial)} Rial were credited to ${plain(name)}`
+  const before = () => `${booked(credit.amount, credit.account)} at ${isoTime(credit.at, zone(place.timezone))}`
+  if (outcome === 'credited') return `${booked(amount, account)}.`
+  if (outcome === 'already_credited') return `Nothing changed: with this key, ${before()}.`
+  if (outcome === 'conflict') return `Nothing changed: the key ${JSON.stringify(key)} belongs to another one. With it, ${before()}.`
+  return [
+    `Nothing changed: ${plain(account)} has ${showAmount(available(wallet))} Rial available, ${showAmount(-amount)} were to be taken out`,
+    `(credited ${showAmount(wallet.credited)}, spent ${showAmount(wallet.posted)}, held by requests under way ${showAmount(wallet.pending)}).`,
+    'Take less, or say --allow-negative.',
+  ].join('\n')
+}
+
+type Figures = ReturnType<typeof figures>
+
+function figures(wallet: Wallet) {
+  const { account, credited, posted, pending } = wallet
+  return {
+    account,
+    credited_rial: credited,
+    spent_rial: posted,
+    balance_rial: credited - posted,
+    held_rial: pending,
+    available_rial: available(wallet),
+  }
+}
+
+function walletTable(rows: readonly Figures[]): string {
+  return table(
+    [
+      { title: 'ACCOUNT', cell: row => row.account },
+      { title: 'CREDITED', cell: row => row.credited_rial },
+      { title: 'SPENT', cell: row => row.spent_rial },
+      { title: 'HELD', cell: row => row.held_rial },
+      { title: 'AVAILABLE', cell: row => row.available_rial },
+    ],
+    rows,
+  )
+}

@@ -1,0 +1,98 @@
+import type { IncomingMessage } from 'node:http'
+import t from 'tap'
+import { GatewayError } from '../../src/errors.js'
+import { checkBodyHeaders, DEPTH_MAX, parseBody } from '../../src/http/body.js'
+
+/** The code and the words of a refusal; `null` where there is none. */
+function refusal(run: () => unknown): [string, string] | null {
+  try {
+    run()
+    return null
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return [error.code, error.message]
+  }
+}
+
+const nested = (depth: number, [open, close] = ['[', ']']) => `{"a":${open?.repeat(depth - 1)}${close?.repeat(depth - 1)}}`
+
+t.test('what is a JSON object, and what is none', async t => {
+  const rows: [name: string, body: string | Uint8Array, told: string | null][] = [
+    ['an object', '{"a":1}', null],
+    ['white space', ' \n{}\t', null],
+    ['a byte order mark', '\uFEFF{}', null],
+    ['nothing', '', 'The body is empty. Send a JSON object.'],
+    ['only a byte order mark', '\uFEFF', 'The body is not valid JSON.'],
+    ['half', '{"a":', 'The body is not valid JSON.'],
+    ['two', '{}{}', 'The body is not valid JSON.'],
+    ['an array', '[]', 'The body is not a JSON object.'],
+    ['a string', '"secret"', 'The body is not a JSON object.'],
+    ['a number', '1', 'The body is not a JSON object.'],
+    ['null', 'null', 'The body is not a JSON object.'],
+    ['NaN', '{"a":NaN}', 'The body is not valid JSON.'],
+    ['a comment', '{/* secret */}', 'The body is not valid JSON.'],
+    ['bad UTF-8', Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d), 'The body is not valid UTF-8.'],
+    ['a torn character', Buffer.from('{"a":"é').subarray(0, 7), 'The body is not valid UTF-8.'],
+    ['UTF-16', Buffer.from('{}', 'utf16le'), 'The body is not valid JSON.'],
+    ['as deep as may be', nested(DEPTH_MAX), null],
+    ['deeper', nested(DEPTH_MAX + 1), `The body is nested deeper than ${DEPTH_MAX} levels.`],
+    [
+      'deeper, objects',
+      `${'{"a":'.repeat(DEPTH_MAX + 1)}1${'}'.repeat(DEPTH_MAX + 1)}`,
+      `The body is nested deeper than ${DEPTH_MAX} levels.`,
+    ],
+    ['much deeper', '['.repeat(100_000), `The body is nested deeper than ${DEPTH_MAX} levels.`],
+    ['brackets in strings are text', `{"a":"${'['.repeat(1000)}","b\\"${'{'.repeat(1000)}":"\\\\","c":[]}`, null],
+    ['side by side is not deep', `{"a":[${Array.from({ length: 1000 }, () => '[[]]').join()}]}`, null],
+  ]
+  for (const [name, body, message] of rows) {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    t.strictSame(
+      refusal(() => parseBody(bytes)),
+      message === null ? null : ['invalid_json', message],
+      name,
+    )
+  }
+})
+
+t.test('the last of several fields of a name counts, and no name is special', async t => {
+  t.strictSame(parseBody(Buffer.from('{"a":1,"a":2}')), { a: 2 })
+  const odd = parseBody(Buffer.from('{"__proto__":{"admin":true},"constructor":1}'))
+  t.equal((odd as { admin?: boolean }).admin, undefined)
+  t.strictSame(Object.keys(odd), ['__proto__', 'constructor'])
+})
+
+t.test('a part of a larger buffer is read as that part', async t => {
+  t.strictSame(parseBody(Buffer.from('xx{"a":1}yy').subarray(2, 9)), { a: 1 })
+})
+
+t.test('the depth is found in linear time', async t => {
+  const started = performance.now()
+  for (const text of [`{"a":"${'\\\\'.repeat(2_000_000)}"}`, `{"a":"${'\\"'.repeat(2_000_000)}"}`, `{"a":${'"x",'.repeat(1_000_000)}`]) {
+    refusal(() => parseBody(Buffer.from(text)))
+  }
+  t.ok(performance.now() - started < 3_000, `${performance.now() - started} ms`)
+})
+
+t.test('what the header says of the body', async t => {
+  const rows: [headers: Record<string, string>, right: boolean][] = [
+    [{}, true],
+    [{ 'content-type': 'application/json' }, true],
+    [{ 'content-type': 'Application/JSON ; charset=utf-8' }, true],
+    [{ 'content-type': 'application/vnd.acme+json' }, true],
+    [{ 'content-type': 'text/plain' }, false],
+    [{ 'content-type': 'application/x-www-form-urlencoded' }, false],
+    [{ 'content-type': 'application/jsonp' }, false],
+    [{ 'content-type': 'multipart/form-data; boundary=application/json' }, false],
+    [{ 'content-encoding': 'identity' }, true],
+    [{ 'content-encoding': 'gzip' }, false],
+    [{ 'content-encoding': 'br' }, false],
+    [{ 'transfer-encoding': 'chunked' }, true],
+    [{ 'transfer-encoding': 'gzip, chunked' }, false],
+    [{ accept: 'text/html' }, true],
+  ]
+  for (const [headers, right] of rows) {
+    const refused = refusal(() => checkBodyHeaders({ headers } as unknown as IncomingMessage))
+    t.equal(refused?.[0] ?? null, right ? null : 'unsupported_media_type', JSON.stringify(headers))
+  }
+})

@@ -1,0 +1,81 @@
+import t from 'tap'
+import chatCompletions from '../../src/endpoints/chat-completions.js'
+import moderations from '../../src/endpoints/moderations.js'
+import type { JsonObject } from '../../src/json.js'
+import { familyOf, textTokens } from '../../src/metering/estimate.js'
+import { Tally } from '../../src/metering/tally.js'
+import { NO_USAGE } from '../../src/metering/usage.js'
+import { sampleModel } from '../support/sample-call.js'
+
+const FAMILY = familyOf(sampleModel())
+const said = (content: string): JsonObject => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })
+const reported = (counts: object): JsonObject => ({ choices: [], usage: counts as JsonObject })
+
+/** The usage after these chunks, of an input that was estimated at 50 tokens. */
+function usage(chunks: readonly JsonObject[], whole: boolean, endpoint = chatCompletions) {
+  const tally = new Tally(endpoint, FAMILY, false)
+  for (const chunk of chunks) tally.add(chunk)
+  return tally.usage(50, whole)
+}
+
+t.test('what is charged, by what was reported and whether the answer was whole', async t => {
+  const text = 'The quick brown fox jumps over the lazy dog. '
+  const counted = textTokens(text.repeat(2), FAMILY)
+  const rows: [name: string, ReturnType<typeof usage>, object][] = [
+    [
+      'reported',
+      usage([said(text), reported({ prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 })], true),
+      {
+        source: 'provider',
+        input: 9,
+        cached: 0,
+        output: 3,
+        reasoning: 0,
+      },
+    ],
+    [
+      'reported as nothing',
+      usage([said(text), reported({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })], true),
+      {
+        source: 'provider',
+        input: 0,
+        cached: 0,
+        output: 0,
+        reasoning: 0,
+      },
+    ],
+    ['not reported', usage([said(text), said(text)], true), { source: 'counted', input: 50, cached: 0, output: counted, reasoning: 0 }],
+    [
+      'a report that can not be',
+      usage([said(text), said(text), reported({ prompt_tokens: -1 })], true),
+      { source: 'counted', input: 50, output: counted },
+    ],
+    ['cut off', usage([said(text), said(text)], false), { source: 'counted', input: 50, output: counted }],
+    ['cut off before anything', usage([], false), { source: 'estimate', input: 50, output: 0 }],
+    [
+      'cut off behind an early report',
+      usage([reported({ prompt_tokens: 9, completion_tokens: 1 }), said(text), said(text)], false),
+      {
+        source: 'counted',
+        input: 9,
+        output: counted,
+      },
+    ],
+    [
+      'cut off behind a report of more',
+      usage([said('a'), reported({ prompt_tokens: 9, completion_tokens: 700 })], false),
+      { source: 'counted', input: 9, output: 700 },
+    ],
+    ['nothing to report, nothing to pay', usage([{ results: [] }], true, moderations), NO_USAGE],
+  ]
+  for (const [name, got, expected] of rows) t.match(got, expected, name)
+})
+
+t.test('a long answer is counted as it comes, and not kept', async t => {
+  const tally = new Tally(chatCompletions, FAMILY, false)
+  const piece = 'The quick brown fox jumps over the lazy dog. '
+  for (let i = 0; i < 20_000; i++) tally.add(said(piece))
+  const { output } = tally.usage(1, true)
+  const atOnce = textTokens(piece.repeat(20_000), FAMILY)
+  t.ok(output >= atOnce && output <= 1.01 * atOnce, `${output} of ${atOnce}`)
+})

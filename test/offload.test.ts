@@ -1,0 +1,176 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Worker } from 'node:worker_threads'
+import t, { type Test } from 'tap'
+import type { Surface } from '../src/endpoints/endpoint.js'
+import { GatewayError } from '../src/errors.js'
+import type { JsonObject } from '../src/json.js'
+import { INLINE_BYTES_MAX, Offload } from '../src/offload.js'
+import { type Question, readQuestion, understand } from '../src/understand.js'
+import { outgoing } from '../src/upstream/outgoing.js'
+import { gateway, yaml } from './support/gateway.js'
+import { provider } from './support/provider.js'
+import { type Asking, asking, endpointOf, MODELS } from './support/questions.js'
+
+const CALL = { id: '01K9ZB3J6Q0V8N7T5R4W2Y1XCD', created: 1_700_000_000 }
+const MESSAGES = [{ role: 'user', content: 'Hello' }]
+
+/** The thread of a test, and every worker that it has started. */
+function offloading(t: Test) {
+  const workers: Worker[] = []
+  const started = (worker: Worker) => workers.push(worker)
+  process.on('worker', started)
+  const offload = new Offload()
+  // The thread keeps no process alive, and there is nothing else here that would.
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(async () => {
+    clearInterval(alive)
+    process.removeListener('worker', started)
+    await offload.close()
+  })
+  const ask = (there: Asking, body: Uint8Array | string, surface: Surface = 'chat', key = 'a') =>
+    offload.ask(typeof body === 'string' ? Buffer.from(body) : body, endpointOf(surface), there.runtime, there.key(key), CALL)
+  return { offload, workers, ask }
+}
+
+/** What a question says, in values that can be compared; or its error. */
+async function said(question: () => Question | Promise<Question>, { runtime }: Asking, surface: Surface) {
+  try {
+    const { model, targets, stream, includeUsage, estimate, estimateRial } = await question()
+    return {
+      model: model.id,
+      stream,
+      includeUsage,
+      estimate,
+      estimateRial,
+      targets: targets.map(target => ({
+        model: target.model.id,
+        estimate: target.estimate,
+        body: { ...target.body },
+        outgoing: Buffer.from(target.outgoing ?? outgoing(target, surface, stream, runtime.upstreams, CALL)).toString(),
+      })),
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const { code, message, status, type, param, origin, shouldRetry, retryAfter, retryable } = error
+    return { code, message, status, type, param, origin, shouldRetry, retryAfter, retryable }
+  }
+}
+
+t.test('the thread understands exactly what is understood here: the same question, the same errors', async t => {
+  const there = asking(t)
+  const { ask } = offloading(t)
+  const chat = (fields: JsonObject) => JSON.stringify({ model: 'up/m', messages: MESSAGES, ...fields })
+  const rows: [body: string | Uint8Array, surface?: Surface, key?: string][] = [
+    [chat({})],
+    [chat({ model: 'default', max_tokens: 9, max_completion_tokens: 7, n: 3, temperature: null, unknown: 1 })],
+    [chat({ model: 'up/falls', stream: true, stream_options: { include_usage: true }, max_tokens: 9000, stop: ['a'] })],
+    [chat({ model: 'claude/c', messages: [{ role: 'system', content: 'Be brief. 👋' }, ...MESSAGES] })],
+    [chat({ model: 'up/few', tools: [{ type: 'function', function: { name: 'f', parameters: {} } }] })],
+    [`\uFEFF${chat({})}`],
+    ['{"model":"up/m","messages":[{"role":"user","content":"x"}],"__proto__":{"n":2}}'],
+    [JSON.stringify({ model: 'up/m', prompt: ['a', [1]] }), 'completions'],
+    [JSON.stringify({ model: 'up/m', prompt: ['a', 'b'], max_completion_tokens: 3, stream: true }), 'completions'],
+    [JSON.stringify({ model: 'up/m', query: 'q', documents: ['a', { text: 'b' }], top_n: 1, return_documents: true }), 'rerank'],
+    [JSON.stringify({ model: 'up/m', input: ['a', 'b'], encoding_format: 'base64' }), 'embeddings'],
+    [JSON.stringify({ model: 'up/m', input: 'a' }), 'moderations'],
+    [''],
+    ['[]'],
+    ['{"model":'],
+    [Uint8Array.of(0x7b, 0xff, 0x7d)],
+    ['['.repeat(5000)],
+    [chat({ model: 7 })],
+    [chat({ model: 'none' })],
+    [chat({}), 'chat', 'b'],
+    [chat({ messages: [] })],
+    [chat({ messages: [{ role: 'user', content: 7 }] })],
+    [chat({ n: 0 })],
+    [JSON.stringify({ model: 'up/chat-only', input: 'a' }), 'embeddings'],
+  ]
+  for (const [body, surface = 'chat', key = 'a'] of rows) {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const here = await said(
+      () => understand(readQuestion(bytes, endpointOf(surface)), endpointOf(surface), there.runtime, there.key(key)),
+      there,
+      surface,
+    )
+    t.strictSame(await said(() => ask(there, bytes, surface, key), there, surface), here, Buffer.from(bytes.subarray(0, 60)).toString())
+  }
+  const question = await ask(there, chat({ model: 'up/falls' }))
+  t.equal(question.model, there.runtime.catalog.find('up/falls'), 'its models are those of the config here')
+})
+
+t.test('a body of 16 MiB does not delay this thread by more than 50 ms', async t => {
+  const there = asking(t)
+  const { ask } = offloading(t)
+  const text = (words: string) => words.repeat(Math.ceil((16 * 1024 * 1024) / words.length))
+  const nested = `{"model":"up/m","messages":[{"role":"user","content":"x"}],"metadata":{"a":[${'{"b":[[1,2],{}]},'.repeat(900_000)}0]}}`
+  const bodies = [
+    Buffer.from(JSON.stringify({ model: 'up/m', messages: [{ role: 'user', content: text('The quick brown fox. ') }] })),
+    Buffer.from(JSON.stringify({ model: 'claude/c', messages: [{ role: 'user', content: text('سلام دنیا "x" \n') }] })),
+    Buffer.from(nested),
+  ]
+  await ask(there, JSON.stringify({ model: 'up/m', messages: MESSAGES }))
+  for (const bytes of bodies) {
+    const delays: number[] = []
+    // The least of several: other processes are busy here, too.
+    for (let round = 0; round < 10 && !(Math.min(...delays) < 50); round++) {
+      const monitor = monitorEventLoopDelay({ resolution: 1 })
+      monitor.enable()
+      await new Promise(resolve => setTimeout(resolve, 20))
+      monitor.reset()
+      const question = await ask(there, bytes)
+      await new Promise(resolve => setTimeout(resolve, 20))
+      monitor.disable()
+      t.ok((question.targets[0]?.outgoing?.length ?? 0) > 0)
+      delays.push(monitor.max / 1e6)
+    }
+    t.ok(Math.min(...delays) < 50, `${bytes.length} bytes: ${delays.map(Math.round)} ms`)
+  }
+})
+
+t.test('each request is understood under the config that it began with', async t => {
+  const { ask, workers } = offloading(t)
+  const before = asking(t)
+  const next = asking(t, MODELS.replaceAll('default_max_tokens: 100', 'default_max_tokens: 11'))
+  const cap = async (there: Asking) =>
+    (await ask(there, JSON.stringify({ model: 'up/m', messages: MESSAGES }))).targets[0]?.body.max_completion_tokens
+  t.strictSame(await Promise.all([cap(before), cap(next), cap(before), cap(next)]), [100, 11, 100, 11])
+  t.equal(workers.length, 1)
+})
+
+t.test('a thread that dies fails what it was working on, and the next body starts another', async t => {
+  const there = asking(t)
+  const { ask, workers, offload } = offloading(t)
+  const body = JSON.stringify({ model: 'up/m', messages: MESSAGES })
+  const large = Buffer.from(JSON.stringify({ model: 'up/m', messages: [{ role: 'user', content: 'x '.repeat(4_000_000) }] }))
+  await ask(there, body)
+  const worker = workers[0] as Worker
+  const exit = new Promise(resolve => worker.once('exit', resolve))
+  const failing = new Promise<Question>((resolve, reject) => {
+    worker.once('error', () => ask(there, body).then(resolve, reject))
+  })
+  // A message that its code can not take, and a body behind it.
+  worker.postMessage(null)
+  await Promise.all([t.rejects(ask(there, large), 'what it was working on has failed'), failing])
+  t.equal((await failing).model.id, 'up/m', 'asked between the failure and the exit of the old thread')
+  await exit
+  t.equal((await ask(there, body)).model.id, 'up/m')
+  t.equal(workers.length, 2, 'the exit of the old one does not take the new one along')
+  const asked = ask(there, large)
+  void offload.close()
+  await t.rejects(asked, { message: 'the thread for large bodies ended' })
+})
+
+t.test('a large body is answered like a small one, and its thread does not keep a gateway alive that stops', async t => {
+  const far = await provider(t)
+  const running = await gateway(t, yaml(far.url))
+  const content = 'word '.repeat(INLINE_BYTES_MAX / 4)
+  const answer = await running.post('/v1/chat/completions', { model: 'up/m', messages: [{ role: 'user', content }] })
+  t.equal(answer.status, 200)
+  t.strictSame(far.seen[0]?.body.messages, [{ role: 'user', content }])
+  const late = setTimeout(() => running.process.kill('SIGKILL'), 10_000)
+  t.equal(await running.stop(), 0, 'it ended by itself')
+  clearTimeout(late)
+  const [record] = await running.records()
+  t.match(record, { state: 'settled', input_tokens: 9, output_tokens: 2 })
+})

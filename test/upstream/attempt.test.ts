@@ -1,0 +1,434 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { GatewayError } from '../../src/errors.js'
+import type { Attempt } from '../../src/upstream/attempt.js'
+import { chunksIn } from '../support/answer-stream.js'
+import { type AttemptOptions, attempts, heard, refused } from '../support/attempts.js'
+import { chat, json, provider, type Script, sse } from '../support/provider.js'
+import { brokenRules } from '../support/stream-rules.js'
+
+const WHOLE = {
+  id: 'chatcmpl-1',
+  model: 'x',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
+}
+const START =
+  '{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"acme/model-1","choices":[{"index":0,"delta":{"role":"assistant"}}]}'
+const STOP = START.replace('{"role":"assistant"}', '{},"finish_reason":"stop"')
+const THERE = { connect: 200, first_byte: 200, idle: 200, total: 5_000 }
+
+/** What is told of an error. */
+const told = ({ status, code, type, param, retryAfter, shouldRetry, retryable, message }: GatewayError) => ({
+  status,
+  code,
+  type,
+  param,
+  retryAfter,
+  shouldRetry,
+  retryable,
+  message,
+})
+
+async function trying(t: Test, script: Script, options: AttemptOptions = {}) {
+  const there = await provider(t, script)
+  return { there, attempt: attempts(t, there.url, options) }
+}
+
+/** A server of bytes: what it does with each connection, once a request has come. */
+async function bytes(t: Test, each: (socket: Socket, count: number) => void): Promise<string> {
+  let count = 0
+  const server = createServer(socket => {
+    socket.on('error', () => {})
+    socket.on('data', () => each(socket, count++))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+}
+
+t.test('what a refusal of the provider means to the client', async t => {
+  const said = (code: unknown, message = 'no', param: unknown = null) => ({ error: { message, type: 'x', code, param } })
+  const rows: [name: string, status: number, body: unknown, headers: Record<string, string>, expected: Partial<ReturnType<typeof told>>][] =
+    [
+      [
+        'too long',
+        400,
+        said('context_length_exceeded', 'This model takes 8192 tokens.'),
+        {},
+        {
+          status: 400,
+          code: 'context_length_exceeded',
+          type: 'invalid_request_error',
+          retryable: false,
+          shouldRetry: undefined,
+          message: 'This model takes 8192 tokens.',
+        },
+      ],
+      ['filtered', 400, said('content_filter'), {}, { status: 400, code: 'content_filter' }],
+      ['no code', 400, said(null), {}, { status: 400, code: 'upstream_rejected', type: 'invalid_request_error', message: 'no' }],
+      ['a number is no code', 400, said(400), {}, { status: 400, code: 'upstream_rejected' }],
+      ['no JSON', 400, '<html>', {}, { status: 400, code: 'upstream_rejected', message: 'The provider refuses this request.' }],
+      [
+        'FastAPI',
+        422,
+        { detail: [{ loc: ['body', 'messages', 0, 'role'], msg: 'bad' }] },
+        {},
+        {
+          status: 400,
+          code: 'upstream_rejected',
+          param: 'messages[0].role',
+          message: 'messages[0].role: bad',
+        },
+      ],
+      ['too large', 413, said(null), {}, { status: 413, code: 'upstream_rejected', type: 'invalid_request_error', retryable: false }],
+      ['a field that was sent', 400, said(null, 'no', 'messages'), {}, { param: 'messages' }],
+      ['a path into one', 400, said(null, 'no', 'messages.[1].content'), {}, { param: 'messages.[1].content' }],
+      ['a field that was not', 400, said(null, 'no', 'max_output_tokens'), {}, { param: null }],
+      ['a name of every object', 400, said(null, 'no', 'constructor'), {}, { param: null }],
+      [
+        'the key',
+        401,
+        said('invalid_api_key', 'Incorrect API key: sk-ant-test'),
+        {},
+        {
+          status: 502,
+          code: 'upstream_auth_failed',
+          shouldRetry: false,
+          retryable: true,
+          message: 'The provider refuses the credentials or the account of this gateway. Tell its operator.',
+        },
+      ],
+      ['the bill', 402, said(null), {}, { status: 502, code: 'upstream_auth_failed', shouldRetry: false, retryable: true }],
+      ['the country', 403, said(null), {}, { status: 502, code: 'upstream_auth_failed', shouldRetry: false, retryable: true }],
+      ['the model', 404, said('model_not_found'), {}, { status: 502, code: 'upstream_error', shouldRetry: false, retryable: true }],
+      [
+        'our credit',
+        429,
+        said('insufficient_quota'),
+        { 'retry-after': '5' },
+        { status: 502, code: 'upstream_auth_failed', shouldRetry: false, retryable: true },
+      ],
+      ['our bill', 429, said('billing_hard_limit_reached'), {}, { status: 502, code: 'upstream_auth_failed' }],
+      [
+        'rate',
+        429,
+        said('rate_limit_exceeded'),
+        {},
+        { status: 429, code: 'upstream_rate_limited', type: 'upstream_error', retryAfter: 1, shouldRetry: undefined, retryable: true },
+      ],
+      ['seconds', 429, said(null), { 'retry-after': '7' }, { retryAfter: 7, shouldRetry: undefined }],
+      ['part of a second', 429, said(null), { 'retry-after': '0.2' }, { retryAfter: 1 }],
+      ['rounded up', 429, said(null), { 'retry-after': '7.01' }, { retryAfter: 8 }],
+      ['a date', 429, said(null), { 'retry-after': 'Thu, 01 Jan 1970 00:00:30 GMT' }, { retryAfter: 20 }],
+      ['a date that has passed', 429, said(null), { 'retry-after': 'Thu, 01 Jan 1970 00:00:03 GMT' }, { retryAfter: 1 }],
+      ['milliseconds first', 429, said(null), { 'retry-after-ms': '2500', 'retry-after': '60' }, { retryAfter: 3 }],
+      ['nonsense', 429, said(null), { 'retry-after': 'soon', 'retry-after-ms': 'x' }, { retryAfter: 1 }],
+      ['negative', 429, said(null), { 'retry-after': '-3' }, { retryAfter: 1 }],
+      ['60 is patient', 429, said(null), { 'retry-after': '60' }, { retryAfter: 60, shouldRetry: undefined }],
+      ['61 is not', 429, said(null), { 'retry-after': '61' }, { retryAfter: 61, shouldRetry: false }],
+      ['for ever', 429, said(null), { 'retry-after': '1e300' }, { retryAfter: 31 * 86_400, shouldRetry: false }],
+      ...[500, 502, 503, 504, 529, 408, 409, 405, 418].map((status): [string, number, unknown, Record<string, string>, object] => [
+        'failure',
+        status,
+        said('internal', 'boom at 10.0.0.1'),
+        {},
+        {
+          status: 502,
+          code: 'upstream_error',
+          type: 'upstream_error',
+          retryable: true,
+          shouldRetry: undefined,
+          message: `The provider failed with status ${status}.`,
+        },
+      ]),
+      ['a redirect', 307, '', { location: 'http://169.254.169.254/' }, { status: 502, code: 'upstream_error', retryable: true }],
+      [
+        'a page',
+        500,
+        '<html><body>nginx</body></html>',
+        {},
+        { status: 502, code: 'upstream_error', message: 'The provider failed with status 500.' },
+      ],
+      ['a large error', 400, said('too_much', 'x'.repeat(200_000)), {}, { status: 400, code: 'upstream_rejected' }],
+    ]
+  const { there, attempt } = await trying(t, chat())
+  for (const [name, status, body, headers, expected] of rows) {
+    there.script = (_seen, response) => json(response, status, body, headers)
+    for (const stream of [false, true]) {
+      const error = told(await refused(attempt({ stream, now: 10_000 })))
+      t.match(error, expected, `${status} ${name}`)
+      t.notMatch(JSON.stringify(error), /sk-ant-test|10\.0\.0\.1|169\.254|nginx/, 'nothing of the inside')
+    }
+  }
+  t.equal(there.seen.length, 2 * rows.length, 'a redirect is not followed, and nothing is tried twice')
+})
+
+t.test('what is no answer under a good status', async t => {
+  const rows: [name: string, Script, stream: boolean | null, code: string, status?: number][] = [
+    ['a page', (_s, r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<html>'), null, 'upstream_invalid_response'],
+    ['nothing', (_s, r) => r.writeHead(200).end(), false, 'upstream_invalid_response'],
+    ['204', (_s, r) => r.writeHead(204).end(), false, 'upstream_invalid_response'],
+    ['no choices', (_s, r) => json(r, 200, { choices: [] }), null, 'upstream_invalid_response'],
+    ['an error', (_s, r) => json(r, 200, { error: { message: 'x' } }), null, 'upstream_invalid_response'],
+    ['an error that names its status', (_s, r) => json(r, 200, { error: { message: 'x', code: 429 } }), null, 'upstream_rate_limited', 429],
+    ['an error first in a stream', (_s, r) => sse(r, ['{"error":{"message":"x","code":401}}']), true, 'upstream_auth_failed'],
+    ['an error without a number first in a stream', (_s, r) => sse(r, ['{"error":{"message":"x"}}']), true, 'upstream_invalid_response'],
+    ['a stream with nothing in it', (_s, r) => sse(r, ['[DONE]']), true, 'upstream_invalid_response'],
+    [
+      'a stream with comments only',
+      (_s, r) => r.writeHead(200, { 'content-type': 'text/event-stream' }).end(': a\n\n'),
+      true,
+      'upstream_invalid_response',
+    ],
+    ['a stream of text', (_s, r) => sse(r, ['Hello']), true, 'upstream_invalid_response'],
+    ['a stream that nobody asked for', (_s, r) => sse(r, [START, STOP, '[DONE]']), false, 'upstream_invalid_response'],
+    ['compressed', (_s, r) => json(r, 200, WHOLE, { 'content-encoding': 'gzip' }), null, 'upstream_invalid_response'],
+  ]
+  const { there, attempt } = await trying(t, chat())
+  for (const [name, script, streamed, code, status = 502] of rows) {
+    there.script = script
+    for (const stream of streamed === null ? [false, true] : [streamed]) {
+      const error = await refused(attempt({ stream }))
+      t.match(told(error), { code, status, retryable: true }, `${name}, stream: ${stream}`)
+    }
+  }
+})
+
+t.test('answers, whole and streamed; either kind where the other was asked for', async t => {
+  const { there, attempt } = await trying(t, chat())
+  t.match(JSON.parse((await heard(await attempt().answered)).text), {
+    model: 'acme/model-1',
+    choices: [{ message: { content: 'Hello there' } }],
+  })
+  t.match(there.seen[0], { path: '/v1/chat/completions', headers: { authorization: 'Bearer sk-ant-test' } })
+  const streamed = await heard(await attempt({ stream: true }).answered)
+  t.equal(streamed.error, null)
+  t.strictSame(brokenRules(chunksIn(streamed.text)), [])
+  for (const type of ['', 'text/plain', 'application/octet-stream', 'TEXT/EVENT-STREAM; charset=utf-8']) {
+    there.script = (_seen, response) => {
+      if (type !== '') response.setHeader('content-type', type)
+      response.end(`data: ${START}\n\ndata: ${STOP}\n\ndata: [DONE]\n\n`)
+    }
+    t.equal((await heard(await attempt({ stream: true }).answered)).text, `data: ${START}\n\ndata: ${STOP}\n\n`, `a stream as ${type}`)
+  }
+  there.script = (_seen, response) => json(response, 200, WHOLE)
+  const retold = await heard(await attempt({ stream: true }).answered)
+  t.strictSame(brokenRules(chunksIn(retold.text).map(chunk => ({ created: 1, ...chunk }))), [])
+  t.match(retold.text, /"content":"Hello"/)
+  there.script = (_seen, response) => {
+    response.writeEarlyHints({ link: '</x>; rel=preload' })
+    response.writeProcessing()
+    json(response, 200, WHOLE)
+  }
+  t.match((await heard(await attempt().answered)).text, 'Hello', 'informational answers are passed over')
+})
+
+t.test('who cannot be reached', async t => {
+  const gone = await provider(t)
+  await gone.close()
+  const rows: [string, string][] = [
+    ['refused', gone.url],
+    ['no such name', 'http://no-such-host.invalid/v1'],
+    ['no TLS', `${(await provider(t)).url.replace('http:', 'https:')}`],
+  ]
+  for (const [name, url] of rows) {
+    const attempt = attempts(t, url)({ timeout: { connect: 2_000, first_byte: 2_000 } })
+    const error = await refused(attempt)
+    t.match(
+      told(error),
+      { status: 502, code: 'upstream_unavailable', retryable: true, shouldRetry: undefined, message: 'The provider cannot be reached.' },
+      name,
+    )
+  }
+})
+
+t.test('a connection that breaks', async t => {
+  const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n'
+  const events = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+  const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+  const before: [string, string, boolean][] = [
+    ['before the head', '', false],
+    ['in the head', 'HTTP/1.1 200 OK\r\ncontent', false],
+    ['in the body', `${head}{"choices"`, false],
+    ['before the first event', `${events}${chunk(': ping\n\n')}`, true],
+    ['in the first event', `${events}${chunk('data: {"id"')}`, true],
+    ['what is no HTTP', 'SSH-2.0-OpenSSH\r\n', false],
+  ]
+  for (const [name, said, stream] of before) {
+    for (const how of ['end', 'reset'] as const) {
+      const url = await bytes(t, socket => {
+        socket.write(said, () => (how === 'end' ? socket.end() : setTimeout(() => socket.resetAndDestroy(), 20)))
+      })
+      t.match(
+        told(await refused(attempts(t, url)({ stream }))),
+        { status: 502, code: 'upstream_error', retryable: false },
+        `${name}, ${how}: it may have run`,
+      )
+    }
+  }
+  const resets = await bytes(t, socket => void socket.resetAndDestroy())
+  t.match(told(await refused(attempts(t, resets, { settings: { retry_unknown: true } })())), { retryable: true })
+  const url = await bytes(t, socket => {
+    socket.write(`${events}${chunk(`data: ${START}\n\n`)}`, () => setTimeout(() => socket.resetAndDestroy(), 20))
+  })
+  const attempt = attempts(t, url)({ stream: true })
+  const { text, error } = await heard(await attempt.answered)
+  t.equal(text, `data: ${START}\n\n`, 'what came before is told')
+  t.match(told(attempt.interrupted(error)), { code: 'upstream_error', message: 'The provider broke off before the answer was whole.' })
+})
+
+t.test('a request whose reused connection was dead is sent once more, on a new one', async t => {
+  const answer = JSON.stringify(WHOLE)
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`
+  let requests = 0
+  const url = await bytes(t, socket => {
+    requests++
+    // Each connection answers once, and dies when it is used again.
+    if (socket.listenerCount('drain') > 0) socket.resetAndDestroy()
+    else socket.on('drain', () => {}).write(head)
+  })
+  const attempt = attempts(t, url, { settings: { max_connections: 1 } })
+  for (let i = 0; i < 4; i++) t.match((await heard(await attempt().answered)).text, 'Hello', `request ${i}`)
+  // A new connection carries one request alone: every other of these meets a used one.
+  t.equal(requests, 4 + 2)
+  let fresh = 0
+  const dying = await bytes(t, socket => {
+    fresh++
+    socket.resetAndDestroy()
+  })
+  t.equal((await refused(attempts(t, dying)())).code, 'upstream_error')
+  t.equal(fresh, 1, 'a fresh connection that dies may have carried the request to its work')
+})
+
+t.test('timeouts', async t => {
+  const { there, attempt } = await trying(t, () => {}, { timeout: THERE })
+  const slow = async (name: string, script: Script, options: AttemptOptions, which: RegExp, least: number, retryable: boolean) => {
+    there.script = script
+    const started = performance.now()
+    const running = attempt(options)
+    const error = await refused(running)
+    const ms = performance.now() - started
+    t.match(told(error), { status: 504, code: 'upstream_timeout', shouldRetry: false, retryable, message: which }, name)
+    t.ok(ms >= least - 20 && ms < least + 1_000, `${name}: ${ms} ms`)
+    await there.seen.at(-1)?.closed
+  }
+  const events: Script = (_seen, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+  const dripping: Script = (_seen, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).write(' ')
+    const timer = setInterval(() => response.write(' '), 50)
+    response.on('close', () => clearInterval(timer))
+  }
+  await slow('first byte', () => {}, {}, /timeout\.first_byte of 0\.2 s/, 200, false)
+  await slow('idle, whole', (_seen, response) => void response.writeHead(200).write('{'), {}, /timeout\.idle of 0\.2 s/, 200, false)
+  await slow('idle, stream', events, { stream: true }, /timeout\.idle/, 200, false)
+  await slow('first byte, twice is allowed', () => {}, { settings: { retry_unknown: true } }, /timeout\.first_byte/, 200, true)
+  await slow('total', dripping, { timeout: { ...THERE, total: 500 } }, /timeout\.total of 0\.5 s/, 500, false)
+  there.script = (_seen, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${START}\n\n`)
+  const running = attempt({ stream: true })
+  const { error } = await heard(await running.answered)
+  t.match(told(running.interrupted(error)), { code: 'upstream_timeout', message: /timeout\.idle/ }, 'in a stream that had begun')
+  await there.seen.at(-1)?.closed
+  // A queue of one: what waits for a connection has not been sent.
+  const queued = attempts(t, there.url, { settings: { max_connections: 1 }, timeout: THERE })
+  there.script = () => {}
+  const [first, second] = [
+    queued({ timeout: { ...THERE, first_byte: 2_000 } }),
+    queued({ timeout: { connect: 50, first_byte: 50, idle: 50, total: 80 } }),
+  ]
+  t.match(told(await refused(second)), { code: 'upstream_timeout', retryable: true })
+  t.strictSame([first.sent, second.sent], [true, false])
+  first.abort(new GatewayError('client_closed', 'Gone.'))
+  await refused(first)
+})
+
+t.test('a connection that can not be opened in time', async t => {
+  // An address of the documentation's range: nobody answers, or there is no way to it.
+  const attempt = attempts(t, 'http://192.0.2.1:9/v1', {
+    timeout: { connect: 300, first_byte: 3_000 },
+    settings: { timeout: { connect: 300, first_byte: 3_000, idle: 1, total: 9_000 } },
+  })
+  const started = performance.now()
+  t.match(told(await refused(attempt())), { status: 502, code: 'upstream_unavailable', retryable: true })
+  t.ok(performance.now() - started < 2_500)
+})
+
+t.test('an abort closes the connection to the provider within 50 ms', async t => {
+  const { there, attempt } = await trying(t, () => {})
+  const scripts: [string, Script, boolean][] = [
+    ['before the head', () => {}, false],
+    ['in the body', (_seen, response) => void response.writeHead(200, { 'content-type': 'application/json' }).write('{'), false],
+    [
+      'in a stream',
+      (_seen, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${START}\n\n`),
+      true,
+    ],
+  ]
+  for (const [name, script, stream] of scripts) {
+    there.script = script
+    const before = there.seen.length
+    const running = attempt({ stream })
+    while (there.seen.length === before) await new Promise(resolve => setTimeout(resolve, 5))
+    await new Promise(resolve => setTimeout(resolve, 30))
+    const why = new GatewayError('client_closed', 'The client left.')
+    const ended = stream ? running.answered.then(heard).then(({ error }) => error) : refused(running)
+    await new Promise(resolve => setImmediate(resolve))
+    const started = performance.now()
+    running.abort(why)
+    await there.seen.at(-1)?.closed
+    t.ok(performance.now() - started < 50, `${name}: ${performance.now() - started} ms`)
+    t.equal(await ended, why)
+  }
+})
+
+t.test('a connection that stays open after [DONE] delays nobody, and is closed in the end', async t => {
+  const { there, attempt } = await trying(t, (_seen, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${START}\n\ndata: ${STOP}\n\ndata: [DONE]\n\n`)
+  })
+  const started = performance.now()
+  const { error } = await heard(await attempt({ stream: true }).answered)
+  t.equal(error, null)
+  t.ok(performance.now() - started < 500)
+  await there.seen[0]?.closed
+  const ms = performance.now() - started
+  t.ok(ms > 900 && ms < 3_000, `${ms} ms`)
+})
+
+t.test('who is paused is not silent', async t => {
+  let response!: { write(text: string): unknown }
+  const { attempt } = await trying(
+    t,
+    (_seen, there) => {
+      response = there.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(`data: ${START}\n\n`)
+    },
+    { timeout: { connect: 100, first_byte: 100, idle: 100, total: 5_000 } },
+  )
+  const running: Attempt = attempt({ stream: true })
+  const answered = await running.answered
+  const end = heard(answered)
+  running.pause()
+  // A piece that was on its way already.
+  running.data(Buffer.from(': late\n\n'))
+  await new Promise(resolve => setTimeout(resolve, 400))
+  response.write(`data: ${STOP}\n\ndata: [DONE]\n\n`)
+  running.resume()
+  t.strictSame(await end, { text: `data: ${START}\n\n: late\n\ndata: ${STOP}\n\n`, error: null })
+})
+
+t.test('an answer without end is refused', async t => {
+  const piece = Buffer.alloc(1024 * 1024, ' ')
+  const { attempt } = await trying(t, async (_seen, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    let wake = () => {}
+    response.on('drain', () => wake()).on('close', () => wake())
+    for (let i = 0; i < 80 && !response.destroyed; i++) {
+      if (!response.write(piece)) await new Promise<void>(resolve => (wake = resolve))
+    }
+  })
+  t.match(told(await refused(attempt({ timeout: { first_byte: 5_000, idle: 5_000, total: 30_000 } }))), {
+    code: 'upstream_invalid_response',
+    message: /larger than 67108864 bytes/,
+  })
+})
