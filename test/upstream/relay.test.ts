@@ -257,9 +257,12 @@ t.test('a client that does not read stops the provider, in little memory; when i
   const sent = { bytes: 0 }
   const before = process.memoryUsage().rss
   const { answer } = await between(t, flood(sent), 30_000)
-  await new Promise(resolve => setTimeout(resolve, 700))
-  const stopped = sent.bytes
-  await new Promise(resolve => setTimeout(resolve, 300))
+  // What the sockets hold fills up first, and takes its time where the machine is busy.
+  let stopped = -1
+  for (let round = 0; round < 50 && stopped !== sent.bytes; round++) {
+    stopped = sent.bytes
+    await new Promise(resolve => setTimeout(resolve, 400))
+  }
   t.equal(sent.bytes, stopped, 'the provider waits')
   t.ok(stopped < 30_000_000, `${stopped} bytes on their way`)
   t.ok(process.memoryUsage().rss - before < 100_000_000)
