@@ -26,7 +26,7 @@ export interface ProviderDraft {
   readonly queue: number
   readonly queue_timeout: string
   readonly retry_unknown: boolean
-  readonly health: { readonly failures: number; readonly ejection: string } | null
+  readonly health: 'off' | { readonly failures: number; readonly ejection: string }
   readonly usage_stream?: 'option' | 'always' | 'none'
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly on_disconnect: 'abort' | 'drain'

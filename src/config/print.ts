@@ -54,7 +54,7 @@ function provider(settings: ProviderSettings, own: Shield): unknown {
     ...(api_key === null ? {} : { api_key: HIDDEN }),
     timeout: durations(timeout),
     queue_timeout: formatDuration(queue_timeout),
-    health: health === null ? null : { ...health, ejection: formatDuration(health.ejection) },
+    health: health === null ? 'off' : { ...health, ejection: formatDuration(health.ejection) },
     ...(Object.keys(options).length === 0 ? {} : { options: own(options, ['providers', name, 'options']) }),
   }
 }

@@ -35,7 +35,7 @@ export function readProviders(findings: Findings, drafts: Section<ProviderDraft>
       queue_timeout: readTimer(findings, draft.queue_timeout, [...path, 'queue_timeout']),
       retry_unknown: draft.retry_unknown,
       health:
-        draft.health === null
+        draft.health === 'off'
           ? null
           : { failures: draft.health.failures, ejection: readTimer(findings, draft.health.ejection, [...path, 'health', 'ejection']) },
       usage_stream: draft.usage_stream ?? kind.defaults?.usage_stream ?? 'option',

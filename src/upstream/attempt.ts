@@ -137,6 +137,7 @@ export class Attempt implements Receiver {
       this.#break(new ProviderFailure({ message: 'The provider answered with a stream that nobody asked for.' }))
     } else {
       this.#mode = 'whole'
+      if (Number(headers['content-length']) > ANSWER_BYTES_MAX) this.#tooLarge()
     }
   }
 
@@ -155,7 +156,7 @@ export class Attempt implements Receiver {
       if (this.#bytes <= ERROR_BYTES_MAX) this.#chunks.push(chunk)
       else this.end()
     } else if (this.#bytes > ANSWER_BYTES_MAX) {
-      this.#break(new ProviderFailure({ message: `The provider's answer is larger than ${ANSWER_BYTES_MAX} bytes.` }))
+      this.#tooLarge()
     } else {
       this.#chunks.push(chunk)
     }
@@ -183,6 +184,10 @@ export class Attempt implements Receiver {
   }
 
   failed({ kind, sent, message, cause }: TransportFailure): void {
+    if (this.#mode === 'error') {
+      this.end()
+      return
+    }
     this.#stop()
     if (kind === 'refused') {
       const trouble = { against: 'firm', passing: true } as const
@@ -239,6 +244,10 @@ export class Attempt implements Receiver {
     this.#waiting.unref()
   }
 
+  #tooLarge(): void {
+    this.#break(new ProviderFailure({ message: `The provider's answer is larger than ${ANSWER_BYTES_MAX} bytes.` }))
+  }
+
   #break(error: unknown): void {
     this.#stop()
     this.#delivery.abort()
@@ -255,6 +264,7 @@ export class Attempt implements Receiver {
 
   #stop(): void {
     this.#mode = 'over'
+    this.#chunks = []
     clearTimeout(this.#waiting)
     clearTimeout(this.#total)
     if (this.#silence !== null) clearTimeout(this.#silence)
@@ -267,6 +277,11 @@ export class Attempt implements Receiver {
   }
 
   readonly #timedOut = (which: string, ms: number): void => {
+    // Of a refusal the status has come: what is there of its words will do.
+    if (this.#mode === 'error') {
+      this.end()
+      return
+    }
     const sent = this.#delivery.sent
     this.#stop()
     this.#delivery.abort()
