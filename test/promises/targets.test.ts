@@ -148,26 +148,21 @@ t.test('who waits for a connection and leaves is never sent, and costs nothing; 
   )
 })
 
-t.test('a connection that the provider closes behind our back costs no request', async t => {
-  const answer = JSON.stringify({ id: 'x', choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }] })
-  const { there, ask } = await two(
-    t,
-    [
-      (_seen, response) => {
-        response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
-        // As some servers do: the answer is whole, and a moment later the socket is gone, unannounced.
-        response.end(answer, () => setTimeout(() => response.socket?.resetAndDestroy(), Math.random() * 4))
-      },
-      chat(),
-    ],
-    { targets: '[{provider: a}]', model: 'attempts: 1' },
-  )
-  const rounds = 300
-  let bad = 0
-  for (let i = 0; i < rounds; i++) {
-    if ((await ask()).status !== 200) bad++
-    await new Promise(resolve => setTimeout(resolve, Math.random() * 4))
+t.test('a connection that was kept and is dead costs no request, a new one that dies does', async t => {
+  const used = new WeakSet<object>()
+  const script: Script = (seen, response, request) => {
+    if (used.has(request.socket)) request.socket.resetAndDestroy()
+    else {
+      used.add(request.socket)
+      chat()(seen, response, request)
+    }
   }
-  t.equal(bad, 0)
-  t.equal(there.a.seen.length, rounds, 'each was answered once')
+  const { there, running, ask } = await two(t, [script, chat()], { targets: '[{provider: a}]', model: 'attempts: 1' })
+  for (let i = 0; i < 20; i++) t.equal((await ask({ ...BODY, stream: i % 4 > 1 })).status, 200)
+  t.equal(there.a.seen.length, 20 + 10, 'every other request meets a dead connection, and goes once more over a new one')
+  there.a.script = breaks
+  t.equal((await ask()).json.error.code, 'upstream_error')
+  t.equal(there.a.seen.length, 31)
+  t.equal(await running.stop(), 0)
+  t.equal((await running.records()).filter(({ state }) => state === 'settled').length, 20)
 })
