@@ -110,6 +110,8 @@ export class Exchange implements Ended {
   key: Key = ANONYMOUS
   /** Gives the checked body; set once the bytes are there. */
   parse: (() => Body) | null = null
+  /** What its body takes of the room for bodies. */
+  bodyBytes = 0
   declare model: Model
   declare estimate: Estimate
   declare estimateRial: bigint
@@ -155,7 +157,9 @@ export class Exchange implements Ended {
   /** The gateway stops and this exchange has had its time. */
   drain(): void {
     this.drained = true
-    this.leave()
+    // A client that had left before may have an answer that is still read for its usage: that ends now, too.
+    if (this.gone) this.onGone?.()
+    else this.leave()
     this.response.destroy()
   }
 

@@ -7,10 +7,12 @@ import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
 import { type Listener, listen } from './http/listener.js'
+import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
+import { Calibrations } from './metering/calibrations.js'
 import { Offload } from './offload.js'
 import { readConfig } from './read-config.js'
 import type { Services } from './runtime.js'
@@ -89,6 +91,7 @@ export class Gateway {
         tellHealth(report, log)
         if (metrics !== undefined) showHealth(serving.runtime.config, health, metrics, clock.monotonic())
       })
+      const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
       const services: Services = {
         ledger,
         clock,
@@ -96,7 +99,9 @@ export class Gateway {
         drains: new Drains(),
         health,
         random: Math.random,
+        bodies: new Room(),
         offload: new Offload(),
+        calibrations,
         fault,
       }
       const facts: SetUpFacts = { ledger, log, services }
@@ -107,7 +112,7 @@ export class Gateway {
         node: process.version,
         sqlite: sqliteVersion(),
         labels: labelsOf(config),
-        collect: () => collect(serving.runtime, ledger, clock.now()),
+        collect: () => collect(serving.runtime, ledger, calibrations, clock.now()),
         failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
         process: true,
       })
@@ -235,10 +240,16 @@ export class Gateway {
     await serving.runtime.upstreams.close()
     await services.offload.close()
     await control?.close()
+    await services.calibrations.flush().catch(unkept(log))
     await ledger.close()
     await ops?.close()
     await log.drained()
   }
+}
+
+/** Requests go on without it: the next start begins with what was kept before. */
+function unkept(log: Log): (error: unknown) => void {
+  return error => log.error('what models have taught could not be kept', { error })
 }
 
 /** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */

@@ -14,6 +14,7 @@ import type { HeaderFields, Outcome } from './policy.js'
 import { refusal } from './refusal.js'
 import type { Runtime, Services } from './runtime.js'
 import { type Billing, ending, settlement } from './settlement.js'
+import { inputCharged, sizeOf } from './sizing.js'
 import { checked, type Question, readQuestion, understand } from './understand.js'
 import { Abandoned, type Billable, callIds, type Forwarded, forward } from './upstream/fallback.js'
 import { cutOff, StreamRelay } from './upstream/relay.js'
@@ -39,6 +40,8 @@ export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runti
     ran = await admit(exchange, endpoint, runtime, services)
   } catch (error) {
     ran = await refuse(exchange, error, null, runtime, services)
+  } finally {
+    services.bodies.give(exchange.bodyBytes)
   }
   await runtime.chain.finish(exchange, ran.outcome)
   return ran
@@ -50,13 +53,15 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   exchange.key = await identify(exchange, runtime)
   checkBodyHeaders(exchange.request)
   if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
-  const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request)
+  const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request, services.bodies)
+  exchange.bodyBytes = bytes.length
   exchange.marks.read = clock.monotonic()
   const question = await ask(bytes, exchange, endpoint, runtime, services)
   exchange.model = question.model
   exchange.stream = question.stream
-  exchange.estimate = question.estimate
-  exchange.estimateRial = question.estimateRial
+  const { estimate, estimateRial } = sizeOf(question.targets, services.calibrations)
+  exchange.estimate = estimate
+  exchange.estimateRial = estimateRial
   const claims = await chain.admit(exchange as Asked)
   if (exchange.gone) throw clientClosed()
   const admission = await ledger.hold({ id: exchange.id, at: exchange.at, claims, record: admissionRecord(exchange, question, claims) })
@@ -141,7 +146,7 @@ async function release(exchange: Exchange, error: unknown, runtime: Runtime, ser
   exchange.marks.answered = services.clock.monotonic()
   try {
     if (error instanceof Abandoned) {
-      const usage = error.billable.tally.usage(error.billable.target.estimate.input, false)
+      const usage = error.billable.tally.usage(inputCharged(error.billable.target, services.calibrations), false)
       return await settle(exchange, error.billable, { usage, endedBy: endedBy(exchange), status: 499, error }, services)
     }
     await services.ledger.void(exchange.id, voided(exchange, asGatewayError(error), services))
@@ -163,7 +168,7 @@ async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runt
   const { response } = exchange
   const { clock } = services
   exchange.marks.answered = clock.monotonic()
-  const usage = tally.usage(target.estimate.input, true)
+  const usage = tally.usage(inputCharged(target, services.calibrations), true)
   let error: GatewayError | null = null
   try {
     watch(exchange, forwarded, answered.answer.json, usage, runtime)
@@ -217,7 +222,7 @@ async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Run
   const { error } = await relay.ended
   exchange.onGone = null
   exchange.marks.answered = clock.monotonic()
-  const usage = tally.usage(target.estimate.input, error === null)
+  const usage = tally.usage(inputCharged(target, services.calibrations), error === null)
   if (chain.observes) observeUsage(exchange, usage, runtime, services)
   const by = exchange.gone ? endedBy(exchange) : error === null ? 'provider' : 'upstream_error'
   const last = error === null ? 'data: [DONE]\n\n' : `data: ${errorBody(error, exchange.id)}\n\n`
@@ -241,9 +246,10 @@ interface End {
 }
 
 /** Durable when it resolves. */
-async function settle(exchange: Exchange, billable: Billable, end: End, { ledger, clock }: Services): Promise<Ran> {
+async function settle(exchange: Exchange, billable: Billable, end: End, { ledger, clock, calibrations }: Services): Promise<Ran> {
   const { billing, settled } = settlement(exchange, billable, end, clock)
   await ledger.settle(exchange.id, settled)
+  calibrations.learn(billable.target.model, billable.target.estimate, billing.usage)
   const outcome: Outcome = { state: settled.state, usage: billing.usage, cost: billing.cost }
   return { outcome, billing, error: end.error, status: end.status, billable }
 }

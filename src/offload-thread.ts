@@ -42,9 +42,10 @@ function answer(asking: Asking): Told {
       place: names.indexOf(`${target.rank} ${target.name}`),
       outgoing: encode(outgoing(target, endpoint.surface, question.stream, where.upstreams, asking.call)),
       estimate: target.estimate,
+      ...(target.bound === undefined ? {} : { bound: target.bound }),
     }))
-    const { stream, includeUsage, estimate, estimateRial } = question
-    return { id, question: { model: question.model.id, targets, stream, includeUsage, estimate, estimateRial } }
+    const { stream, includeUsage } = question
+    return { id, question: { model: question.model.id, targets, stream, includeUsage } }
   } catch (error) {
     if (!isGatewayError(error)) return { id, fault: (error as Error).stack ?? String(error) }
     const { code, message, status, type, param, shouldRetry, origin } = error

@@ -30,11 +30,14 @@ export interface Told {
   readonly question?: {
     readonly model: string
     /** `place`: its position among `catalog.targets` of the model. */
-    readonly targets: readonly { readonly place: number; readonly outgoing: Uint8Array; readonly estimate: Estimate }[]
+    readonly targets: readonly {
+      readonly place: number
+      readonly outgoing: Uint8Array
+      readonly estimate: Estimate
+      readonly bound?: number
+    }[]
     readonly stream: boolean
     readonly includeUsage: boolean
-    readonly estimate: Estimate
-    readonly estimateRial: bigint
   }
   readonly error?: { readonly code: string; readonly message: string; readonly options: ErrorOptions }
   /** A fault of ours, not of the request. */
@@ -127,12 +130,11 @@ function questionOf(told: NonNullable<Told['question']>, { bytes, endpoint, runt
   return {
     ...told,
     model,
-    targets: told.targets.map(({ place: position, outgoing, estimate }) => {
+    targets: told.targets.map(({ place: position, ...target }) => {
       const place = places[position] as Place
       return {
         ...place,
-        outgoing,
-        estimate,
+        ...target,
         // Translations of answers look into it, and shapes: it costs a second parse, here.
         get body() {
           parsed ??= parseBody(bytes) as Body

@@ -2,9 +2,11 @@ import type { Chain } from './chain.js'
 import type { Clock } from './clock.js'
 import type { Catalog } from './config/catalog.js'
 import type { Config } from './config/config.js'
+import type { Room } from './http/room.js'
 import type { NewId } from './ids.js'
 import type { Ledger } from './ledger/ledger.js'
 import type { Windows } from './ledger/windows.js'
+import type { Calibrations } from './metering/calibrations.js'
 import type { Offload } from './offload.js'
 import type { Drains } from './upstream/drains.js'
 import type { Health } from './upstream/health.js'
@@ -30,7 +32,10 @@ export interface Services {
   readonly health: Health
   /** From 0 up to, not including, 1: for which target is tried first, and how long a pause is. */
   readonly random: () => number
+  /** For the bodies of all requests under way. */
+  readonly bodies: Room
   readonly offload: Offload
+  readonly calibrations: Calibrations
   /** A bug, or a fault whose consequence the client does not see. Never with a secret, a prompt or an answer. */
   readonly fault: (message: string, error: unknown, fields?: Readonly<Record<string, unknown>>) => void
 }

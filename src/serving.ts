@@ -5,7 +5,7 @@ import { modelPage, modelsPage } from './endpoints/models.js'
 import type { Page } from './endpoints/page.js'
 import { asGatewayError, errorBody, GatewayError } from './errors.js'
 import { Exchange } from './exchange.js'
-import { clientRequestId, errorFields } from './http/headers.js'
+import { clientRequestId, clientTracestate, errorFields } from './http/headers.js'
 import { sendJson } from './http/respond.js'
 import { type Route, Router } from './http/router.js'
 import { identify, type Ran, run } from './lifecycle.js'
@@ -109,7 +109,7 @@ export class Serving {
         clientRequestId: clientRequestId(request.headers),
         traceId: trace.traceId,
         traceparent: trace.outgoing,
-        tracestate: trace.continued ? single(request.headers.tracestate) : undefined,
+        tracestate: trace.continued ? clientTracestate(request.headers) : undefined,
       },
       request,
       response,

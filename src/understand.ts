@@ -5,7 +5,6 @@ import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { GatewayError } from './errors.js'
 import { parseBody } from './http/body.js'
 import { isObject, type Json, type JsonObject } from './json.js'
-import { cost } from './metering/price.js'
 import type { Wires } from './upstream/upstream.js'
 
 /** What a request asks for, once its body is understood: all that the rest of its way needs. */
@@ -16,9 +15,6 @@ export interface Question {
   readonly stream: boolean
   /** The client wants the usage chunk of a stream. */
   readonly includeUsage: boolean
-  /** The most of all targets. */
-  readonly estimate: Estimate
-  readonly estimateRial: bigint
 }
 
 /** A place that may answer, and what it would be sent. */
@@ -27,7 +23,10 @@ export interface Target extends Place {
   readonly body: JsonObject
   /** The same in the provider's wire, as bytes, where it has been made already. */
   readonly outgoing?: Uint8Array
+  /** Raw: what the model has taught is not in it (sizing.ts). */
   readonly estimate: Estimate
+  /** Input tokens that no byte-level tokenizer exceeds, where the model asks for such a hold. */
+  readonly bound?: number
 }
 
 type Mutable = { [name: string]: Json | undefined }
@@ -86,26 +85,18 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
     targets,
     stream,
     includeUsage: isObject(body.stream_options) && body.stream_options.include_usage === true,
-    estimate: {
-      input: Math.max(...targets.map(target => target.estimate.input)),
-      output: Math.max(...targets.map(target => target.estimate.output)),
-    },
-    estimateRial: dearest(targets),
   }
-}
-
-function dearest(targets: readonly Target[]): bigint {
-  let most = 0n
-  for (const { model, estimate } of targets) {
-    const rial = cost(model.price, { input: estimate.input, cached: 0, output: estimate.output })
-    if (rial > most) most = rial
-  }
-  return most
 }
 
 function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean): Target {
-  const forwarded = forwardedBody(body, endpoint, place.model, stream)
-  return { ...place, body: forwarded, estimate: endpoint.estimate(forwarded as Body, place.model) }
+  const { model } = place
+  const forwarded = forwardedBody(body, endpoint, model, stream)
+  return {
+    ...place,
+    body: forwarded,
+    estimate: endpoint.estimate(forwarded as Body, model),
+    ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }).input } : {}),
+  }
 }
 
 /** A checked body as it is forwarded to a target: see `Target.body`. */

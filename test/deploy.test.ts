@@ -29,11 +29,11 @@ t.test('what the image has is enough to run', async t => {
     else cpSync(ROOT + from, join(folder, to), { recursive: true })
   }
   const [, entry = ''] = /ENTRYPOINT \["\/nodejs\/bin\/node", "\/app\/([^"]+)"\]/.exec(DOCKERFILE) ?? []
-  const checked = execFileSync(process.execPath, [join(folder, entry), 'check', '-c', `${ROOT}gateway.yaml`], {
-    cwd: folder,
-    encoding: 'utf8',
-  })
-  t.match(checked, /sandbox\/echo/)
+  const env = { ...process.env, OPENAI_API_KEY: 'sk-1', MISTRAL_API_KEY: 'k', APP_KEY: 'mgk_0123456789abcdef' }
+  const check = (file: string): string =>
+    execFileSync(process.execPath, [join(folder, entry), 'check', '-c', ROOT + file], { cwd: folder, encoding: 'utf8', env, stdio: 'pipe' })
+  t.match(check('gateway.yaml'), /sandbox\/echo/)
+  t.match(check('config/examples/catalog.yaml'), /openai\/gpt-4o:[\s\S]*context: 128000/, 'with what is known of models')
 })
 
 for (const file of ['sidecar.yaml', 'gateway.yaml']) {

@@ -35,16 +35,15 @@ function offloading(t: Test) {
 /** What a question says, in values that can be compared; or its error. */
 async function said(question: () => Question | Promise<Question>, { runtime }: Asking, surface: Surface) {
   try {
-    const { model, targets, stream, includeUsage, estimate, estimateRial } = await question()
+    const { model, targets, stream, includeUsage } = await question()
     return {
       model: model.id,
       stream,
       includeUsage,
-      estimate,
-      estimateRial,
       targets: targets.map(target => ({
         model: target.model.id,
         estimate: target.estimate,
+        bound: target.bound,
         body: { ...target.body },
         outgoing: Buffer.from(target.outgoing ?? outgoing(target, surface, stream, runtime.upstreams, CALL)).toString(),
       })),

@@ -1,12 +1,19 @@
 import t from 'tap'
 import type { Surface } from '../src/endpoints/endpoint.js'
 import type { JsonObject } from '../src/json.js'
+import { Calibrations } from '../src/metering/calibrations.js'
 import { cost } from '../src/metering/price.js'
+import { sizeOf } from '../src/sizing.js'
 import { type Question, readQuestion, understand } from '../src/understand.js'
 import { asking, endpointOf } from './support/questions.js'
 
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
 const there = asking(t)
+const UNTAUGHT = new Calibrations(
+  [],
+  async () => {},
+  () => {},
+)
 
 /** What a body asks for. A string is the body's text. */
 function ask(given: JsonObject | string, surface: Surface = 'chat', key = 'a'): Question {
@@ -99,9 +106,9 @@ t.test('what is forwarded is a new object of what was understood', async t => {
 
 t.test('the cap that is sent is the one that is held', async t => {
   const cap = (model: string, fields: JsonObject) => {
-    const { targets, estimate } = ask({ model, messages: MESSAGES, ...fields })
+    const { targets } = ask({ model, messages: MESSAGES, ...fields })
     const body = targets[0]?.body
-    return [body?.max_completion_tokens ?? body?.max_tokens, estimate.output]
+    return [body?.max_completion_tokens ?? body?.max_tokens, sizeOf(targets, UNTAUGHT).estimate.output]
   }
   t.strictSame(cap('up/m', {}), [100, 100], 'the default')
   t.strictSame(cap('up/m', { max_tokens: 9 }), [9, 9])
@@ -111,11 +118,16 @@ t.test('the cap that is sent is the one that is held', async t => {
   t.strictSame(cap('up/m', { max_tokens: 9, n: 3, stream: true }), [9, 27])
   t.strictSame(cap('up/few', { max_tokens: 60 }), [50, 50])
   const completion = ask({ model: 'up/m', prompt: ['a', 'b'], n: 2, best_of: 3, max_completion_tokens: 5 }, 'completions')
-  t.strictSame([completion.targets[0]?.body.max_tokens, completion.estimate.output], [5, 30], 'prompts × best_of × cap')
+  t.strictSame(
+    [completion.targets[0]?.body.max_tokens, sizeOf(completion.targets, UNTAUGHT).estimate.output],
+    [5, 30],
+    'prompts × best_of × cap',
+  )
 })
 
 t.test('each target of a fallback has its own cap, and the dearest is held', async t => {
-  const { model, targets, estimate, estimateRial } = ask({ model: 'up/falls', messages: MESSAGES, max_tokens: 3000, n: 2, stream: true })
+  const { model, targets } = ask({ model: 'up/falls', messages: MESSAGES, max_tokens: 3000, n: 2, stream: true })
+  const { estimate, estimateRial } = sizeOf(targets, UNTAUGHT)
   t.equal(model.id, 'up/falls')
   t.strictSame(
     targets.map(({ model: { id }, body }) => [id, body.model, body.max_completion_tokens ?? body.max_tokens]),

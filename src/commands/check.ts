@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { Config, KindInfo } from '../config/config.js'
+import type { Unpriced } from '../config/included.js'
 import { loadConfig } from '../config/load.js'
 import { effective } from '../config/print.js'
 import { ConfigError } from '../config/problems.js'
@@ -11,6 +12,7 @@ export const usage = `Usage: model-gateway check [-c FILE]
 
 Reads the config as the gateway would and prints what counts: defaults filled in,
 prices in Rial, secrets hidden. Nothing is started, and no other file is written.
+Models of the catalog that have no price are listed on stderr: they are not served.
 
   -c, --config FILE   the config (default: gateway.yaml)
   -h, --help          this text
@@ -39,9 +41,10 @@ export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyM
     return 2
   }
   try {
-    const { config, warnings, template } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
+    const { config, warnings, unpriced, template } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
     await checkPolicies(config)
     for (const warning of warnings) io.stderr(`${warning}\n`)
+    if (unpriced.length > 0) io.stderr(unpricedText(unpriced))
     io.stdout(effective(config, template))
     return 0
   } catch (error) {
@@ -49,6 +52,13 @@ export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyM
     io.stderr(`${error.message}\n`)
     return 2
   }
+}
+
+/** The models that a price would open, and the fields that it must have. */
+function unpricedText(models: readonly Unpriced[]): string {
+  const width = Math.max(...models.map(({ id }) => id.length))
+  const lines = models.map(({ id, missing }) => `  ${id.padEnd(width)}  ${missing.join(', ')}`)
+  return `not served, for want of a price (in prices; the fields that are missing):\n${lines.join('\n')}\n`
 }
 
 /** Policies are loaded as for a start, and closed again: a name or an option that is wrong shows here. */

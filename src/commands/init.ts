@@ -2,10 +2,10 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { DEMO_SECRET, sha256Of } from '../config/keys.js'
+import { newSecret } from '../secret.js'
 import { json } from '../terminal/data.js'
 import { COMMON, noMore, readFlags } from '../terminal/flags.js'
 import { type Io, UsageError } from './command.js'
-import { newSecret } from './keys.js'
 
 export const summary = 'write a first gateway.yaml, with a key of your own'
 

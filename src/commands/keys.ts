@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { stringify } from 'yaml'
 import type { Config, Key } from '../config/config.js'
 import { sha256Of } from '../config/keys.js'
 import { ConfigError } from '../config/problems.js'
 import { didYouMean } from '../config/suggest.js'
 import { isoTime, zone } from '../ledger/zone.js'
+import { newSecret } from '../secret.js'
 import { readConfig } from '../terminal/config.js'
 import { json } from '../terminal/data.js'
 import { COMMON, noMore, readFlags, subVerb } from '../terminal/flags.js'
@@ -44,11 +44,6 @@ export async function run(args: string[], io: Io): Promise<number> {
     if (flags[name] !== undefined) throw new UsageError(`--${name} has no meaning for keys list`)
   }
   return list(await readConfig(flags.config, io), flags.json, io)
-}
-
-/** A fresh secret: 256 random bits, in characters that need no quotes anywhere. */
-export function newSecret(): string {
-  return `mgk_${randomBytes(32).toString('base64url')}`
 }
 
 /** A key can be made before there is a config, and while one is being written. One that was named has to be there. */

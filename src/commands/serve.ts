@@ -49,15 +49,20 @@ async function start(file: string, io: Io, log: (config: Config) => Log): Promis
   try {
     return await Gateway.start({ file, env: io.env, log })
   } catch (error) {
-    const { code, port, address } = error as NodeJS.ErrnoException & { port?: number; address?: string }
-    if (code === 'EADDRINUSE')
-      throw new Error(
-        `${address}:${port} is taken by another program.\nStop it, or choose another address under listen: (or ops:) in ${file}.`,
-      )
-    if (code === 'EACCES' && port !== undefined)
-      throw new Error(`${address}:${port} may not be listened on.\nChoose a port above 1023 under listen: in ${file}.`)
-    throw error
+    // What the socket of the ops listener says is the cause of its error.
+    throw notListening(error, 'listen', file) ?? notListening((error as Error).cause, 'ops', file) ?? error
   }
+}
+
+/** An address that can not be had, in words for the operator; `undefined` for any other error. */
+function notListening(error: unknown, section: 'listen' | 'ops', file: string): Error | undefined {
+  const { code, port, address } = (error ?? {}) as NodeJS.ErrnoException & { port?: number; address?: string }
+  if (port === undefined) return undefined
+  if (code === 'EADDRINUSE')
+    return new Error(`${address}:${port} is taken by another program.\nStop it, or choose another address under ${section}: in ${file}.`)
+  if (code === 'EACCES')
+    return new Error(`${address}:${port} may not be listened on.\nChoose a port above 1023 under ${section}: in ${file}.`)
+  return undefined
 }
 
 /** The first signal is told; the second ends the process at once. */

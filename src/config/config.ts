@@ -148,6 +148,8 @@ export interface Model {
   readonly context: number | null
   /** Whose tokens its input is estimated in: a name of `FAMILIES` (metering/tokenizers.ts). Absent or `null`: by the model's name. */
   readonly tokenizer?: string | null
+  /** What its input is held for. `bound`: UTF-8 bytes, which no byte-level vocabulary exceeds. Absent: `calibrated`, by what its provider has reported. */
+  readonly estimate?: 'calibrated' | 'bound'
   /** Optional request parameters that it accepts. `null`: the endpoint's standard list. */
   readonly parameters: readonly string[] | null
   /** Surfaces that it answers. `null`: all that its provider's kind has. */

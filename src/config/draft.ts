@@ -54,6 +54,7 @@ export interface ModelDraft {
   readonly fallback: readonly string[] | null
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly tokenizer: string | null
+  readonly estimate: 'calibrated' | 'bound'
   readonly created: string
 }
 
@@ -85,6 +86,9 @@ export interface Draft {
   readonly policies: readonly (string | { readonly use?: string; readonly with?: unknown })[]
   readonly rates: Section<number>
   readonly markup: number
+  readonly catalog: readonly string[]
+  /** A text: the file could not be read. */
+  readonly prices: string | Section<'free' | PriceDraft>
   readonly providers?: Section<ProviderDraft>
   readonly models?: Section<ModelDraft>
   readonly aliases: Section<string>

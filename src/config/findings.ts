@@ -15,6 +15,8 @@ export class Findings {
       /** Absolute; what relative paths in the file are relative to. */
       readonly folder: string
       readonly readFile: ReadFile
+      /** `false`: what the prices' file says is not known. */
+      readonly pricesRead: boolean
       /** The value at a path as it was read, not yet held against the schema. */
       raw(path: Path): unknown
       /** The scalar at a path as it is written, variables filled. */

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import type { ModelDraft } from './draft.js'
 
@@ -7,22 +7,40 @@ export type KnownModel = Partial<Pick<ModelDraft, 'max_output_tokens' | 'context
 
 const FOLDER = new URL('../../../config/models/', import.meta.url)
 
-/**
- * Finds what is known of a provider's model, by the kind of the provider (one that exists) and its own name for the model:
- * `config/models/<kind>.yaml`. Each file is read when its kind is first asked for. Most kinds have none, and of most models nothing is known.
- */
-export function knownModels(folder: URL = FOLDER): (kind: string, upstream: string) => KnownModel {
-  const files = new Map<string, ReadonlyMap<string, KnownModel>>()
-  return (kind, upstream) => {
-    // The same models by another wire: gemini-compat is gemini.
-    const name = kind.replace(/-compat$/, '')
-    let models = files.get(name)
-    if (models === undefined) {
-      models = read(new URL(`${name}.yaml`, folder))
-      files.set(name, models)
-    }
-    return models.get(upstream) ?? {}
+/** What is known of providers' models: `config/models/<name>.yaml`. Each file is read when it is first asked for. */
+export class KnownModels {
+  readonly #folder: URL
+  readonly #files = new Map<string, ReadonlyMap<string, KnownModel>>()
+
+  constructor(folder: URL = FOLDER) {
+    this.#folder = folder
   }
+
+  /** What files there are, by name. */
+  names(): string[] {
+    const files = readdirSync(this.#folder).filter(file => file.endsWith('.yaml'))
+    return files.map(file => file.slice(0, -'.yaml'.length)).sort()
+  }
+
+  /** All models of one file, by the provider's own names; none where there is no such file. */
+  all(name: string): ReadonlyMap<string, KnownModel> {
+    let models = this.#files.get(name)
+    if (models === undefined) {
+      models = read(new URL(`${name}.yaml`, this.#folder))
+      this.#files.set(name, models)
+    }
+    return models
+  }
+
+  /** What is known of one model, by its provider's kind (one that exists) and its own name there. Of most models that is nothing. */
+  of(kind: string, upstream: string): KnownModel {
+    return this.all(makerOf(kind)).get(upstream) ?? {}
+  }
+}
+
+/** Whose models a kind reaches: gemini-compat those of gemini, by another wire. */
+export function makerOf(kind: string): string {
+  return kind.replace(/-compat$/, '')
 }
 
 function read(file: URL): ReadonlyMap<string, KnownModel> {

@@ -1,18 +1,21 @@
 import { readFileSync } from 'node:fs'
-import { dirname, isAbsolute, relative, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { JsonObject } from '../json.js'
 import type { Config, KindInfo } from './config.js'
 import { type Document, readDocument } from './document.js'
-import type { Draft } from './draft.js'
+import type { Draft, ModelDraft } from './draft.js'
 import { Findings } from './findings.js'
+import { includedModels, type Unpriced } from './included.js'
 import { DEMO_SECRET, readAccounts, readKeys, readPlans, sha256Of } from './keys.js'
+import { KnownModels } from './known-models.js'
 import { readModels } from './models.js'
-import { ConfigError, type Path, type PlacedProblem, type Problem, showPath } from './problems.js'
+import { ConfigError, type Path, type PlacedProblem } from './problems.js'
 import { isLoopback, readProviders } from './providers.js'
 import { ModelNames } from './references.js'
 import { conform } from './schema.js'
 import { type ReadFile, readText, reason, variables } from './secrets.js'
 import { checkEnforced, checkTimezone, readAddress, readBodyLimit, readLedger, readPolicies, readTimer, readTls } from './sections.js'
+import { Source, shownAs } from './source.js'
 
 export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -28,7 +31,9 @@ export interface Loaded {
   readonly config: Config
   /** For an operator's eyes, one line each, with `file:line:col` where they have one. */
   readonly warnings: readonly string[]
-  /** Absolute paths of the files besides gateway.yaml that it was made of: secrets, certificates. */
+  /** Models of the `catalog` that are not served, for want of a price. */
+  readonly unpriced: readonly Unpriced[]
+  /** Absolute paths of the files besides gateway.yaml that it was made of: prices, secrets, certificates. */
   readonly files: readonly string[]
   /** A value that holds variables, as it is written: what may be shown in its place. Undefined where it holds none. */
   template(path: Path): string | undefined
@@ -47,21 +52,32 @@ export function loadConfig(file: string, options: LoadOptions): Loaded {
   const folder = dirname(absolute)
   const filled = variables(env, folder, readFile)
   const document = open(absolute, shown, readFile, text => readDocument(text, filled.fill))
-  const at = (path: Path) => {
-    const { line, col } = document.locate(path)
-    return `${shown}:${line}:${col}`
-  }
-  const { value, problems } = conform(readSchema(), document.value)
-  const findings = new Findings({ kinds, folder, readFile, raw: path => valueAt(document.value, path), text: document.text, at })
-  findings.problems.push(...document.problems, ...problems)
+  const source = new Source({ document, shown }, { folder, cwd, readFile, fill: filled.fill })
+  const at = (path: Path) => source.at(path)
+  const schema = readSchema()
+  const { value, problems } = conform(schema, source.value)
+  const findings = new Findings({
+    kinds,
+    folder,
+    readFile,
+    pricesRead: source.pricesRead,
+    raw: path => valueAt(source.value, path),
+    text: path => source.text(path),
+    at,
+  })
+  findings.problems.push(...source.problems, ...problems)
+  if (source.pricesFile !== null) findings.files.push(source.pricesFile)
   const files = () => [...filled.files, ...findings.files]
-  const config = value === undefined ? undefined : build(findings, value as Draft, absolute)
-  if (config === undefined || findings.problems.length > 0) throw new ConfigError(shown, placed(document, findings.problems), files())
+  const built = value === undefined ? undefined : build(findings, value as Draft, absolute, blankModel(schema))
+  if (built === undefined || findings.problems.length + source.errors.length > 0) {
+    throw new ConfigError(shown, inOrder([...findings.problems.map(problem => source.place(problem)), ...source.errors], shown), files())
+  }
   return {
-    config,
+    config: built.config,
     warnings: [...filled.warnings, ...findings.warnings],
+    unpriced: built.unpriced,
     files: files(),
-    template: document.template,
+    template: path => source.template(path),
     at,
   }
 }
@@ -71,22 +87,37 @@ export function readSchema(): JsonObject {
   return JSON.parse(readFileSync(new URL('../../../config/gateway.schema.json', import.meta.url), 'utf8')) as JsonObject
 }
 
-function build(findings: Findings, draft: Draft, file: string): Config {
+/** A model of which nothing is said. */
+function blankModel(schema: JsonObject): ModelDraft {
+  return conform({ $ref: '#/$defs/model', $defs: schema.$defs }, {}).value as ModelDraft
+}
+
+interface Built {
+  readonly config: Config
+  readonly unpriced: readonly Unpriced[]
+}
+
+function build(findings: Findings, draft: Draft, file: string, blank: ModelDraft): Built {
   const listen = readAddress(findings, draft.listen, ['listen'])
   const ops = draft.ops === null ? null : readAddress(findings, draft.ops, ['ops'])
   if (ops !== null && ops.port !== 0 && ops.port === listen.port && ops.host === listen.host) {
     findings.wrong(['ops'], 'is the address of listen too; metrics and probes have one of their own')
   }
   const timezone = checkTimezone(findings, draft.timezone) ? draft.timezone : 'UTC'
-  const names = new ModelNames(findings, draft.aliases)
+  const known = new KnownModels()
   const providers = readProviders(findings, draft.providers ?? {})
-  const models = readModels(findings, draft.models ?? {}, providers, names)
+  const included = includedModels(findings, draft, providers, known)
+  const names = new ModelNames(findings, draft.aliases, included)
+  const models = readModels(findings, draft, { providers, names, known, blank, included: included.served })
   const plans = readPlans(draft.plans, names)
   const keys = readKeys(findings, draft.keys, plans, names, timezone)
   const policies = readPolicies(findings, draft.policies)
   checkEnforced(findings, policies, keys)
-  if (findings.names('models').size === 0 && draft.models !== undefined)
-    findings.wrongName(['models'], 'there is no model in it: nothing could be called')
+  if (draft.catalog.length === 0) {
+    if (findings.source.raw(['models']) === undefined) findings.wrong([], '"models" is missing')
+    else if (findings.names('models').size === 0 && draft.models !== undefined)
+      findings.wrongName(['models'], 'there is no model in it: nothing could be called')
+  }
   const demo = sha256Of(DEMO_SECRET)
   if (!isLoopback(listen.host)) {
     if (findings.names('keys').size === 0) findings.warn(['listen'], 'there are no keys: whoever reaches this address can use every model')
@@ -95,7 +126,7 @@ function build(findings: Findings, draft: Draft, file: string): Config {
         findings.warn(['keys', key.name], 'this secret is printed in the manual, and the gateway can be reached from other machines')
     }
   }
-  return {
+  const config: Config = {
     file,
     listen,
     ops,
@@ -118,6 +149,7 @@ function build(findings: Findings, draft: Draft, file: string): Config {
     tls: readTls(findings, draft.tls),
     log: draft.log,
   }
+  return { config, unpriced: included.unpriced }
 }
 
 /** Reads and parses, or throws what keeps it from being read. */
@@ -132,25 +164,15 @@ function open(file: string, shown: string, readFile: ReadFile, parse: (text: str
   }
   const document = parse(text)
   // What follows a syntax error is guesswork; it alone is reported.
-  if (document.errors.length > 0) throw new ConfigError(shown, inOrder(document.errors))
+  if (document.errors.length > 0) throw new ConfigError(shown, inOrder(document.errors, shown))
   if (document.value === null) throw fail({ message: 'the file is empty' })
   return document
 }
 
-function placed(document: Document, problems: readonly Problem[]): PlacedProblem[] {
-  return inOrder(
-    problems.map(({ path, message, part, place }) => ({ ...(place ?? document.locate(path, part)), path: showPath(path), message })),
-  )
-}
-
-function inOrder(problems: readonly PlacedProblem[]): PlacedProblem[] {
-  return [...problems].sort((a, b) => a.line - b.line || a.col - b.col)
-}
-
-/** As people would name it: relative where it lies below the working directory, so that a click in a terminal finds it. */
-function shownAs(file: string, cwd: string): string {
-  const name = relative(cwd, file)
-  return name.startsWith('..') || isAbsolute(name) ? file : name
+/** In the order of the files, gateway.yaml first. */
+function inOrder(problems: readonly PlacedProblem[], main: string): PlacedProblem[] {
+  const other = ({ file = main }: PlacedProblem) => Number(file !== main)
+  return [...problems].sort((a, b) => other(a) - other(b) || a.line - b.line || a.col - b.col)
 }
 
 function valueAt(root: unknown, path: Path): unknown {

@@ -1,10 +1,11 @@
-import { checkPrice, readPrice } from './amounts.js'
 import type { Model, ProviderSettings } from './config.js'
 import { parseMoment } from './dates.js'
-import type { ModelDraft, Section } from './draft.js'
+import type { Draft, ModelDraft } from './draft.js'
 import type { Findings } from './findings.js'
-import { type KnownModel, knownModels } from './known-models.js'
+import { type Included, surfacesOf } from './included.js'
+import type { KnownModel, KnownModels } from './known-models.js'
 import { readOptions } from './options.js'
+import { checkPrice, type PriceAt, pricesOf, readPrice } from './price-drafts.js'
 import type { Path } from './problems.js'
 import type { ModelNames } from './references.js'
 import { didYouMean } from './suggest.js'
@@ -13,16 +14,23 @@ import { readTargets } from './targets.js'
 /** What a model without any figure holds for an answer, in tokens. */
 const DEFAULT_MAX_TOKENS = 2048
 
-/** The models of the file, by identifier. What is wrong with them is in `findings`; a model whose provider is wrong is left out. */
-export function readModels(
-  findings: Findings,
-  drafts: Section<ModelDraft>,
-  providers: ReadonlyMap<string, ProviderSettings>,
-  names: ModelNames,
-): Map<string, Model> {
+export interface ModelContext {
+  readonly providers: ReadonlyMap<string, ProviderSettings>
+  readonly names: ModelNames
+  readonly known: KnownModels
+  /** A model of which nothing is said. */
+  readonly blank: ModelDraft
+  readonly included: Included['served']
+}
+
+/**
+ * The models of the file, then those of the catalog, by identifier. What is wrong with them is in `findings`; a model whose provider is
+ * wrong is left out.
+ */
+export function readModels(findings: Findings, draft: Pick<Draft, 'models' | 'prices'>, context: ModelContext): Map<string, Model> {
+  const { providers, names, known, blank, included } = context
   const models = new Map<string, Model>()
-  const known = knownModels()
-  for (const [id, written] of Object.entries(drafts)) {
+  for (const [id, written] of Object.entries(draft.models ?? {})) {
     const path = ['models', id]
     const [prefix] = id.split('/', 1) as [string]
     if (!names.providers.has(prefix)) {
@@ -30,36 +38,62 @@ export function readModels(
     }
     const provider = providers.get(prefix)
     const upstream = written.upstream ?? id.slice(prefix.length + 1)
-    const draft = provider === undefined ? written : completed(findings, written, known(provider.kind, upstream), path)
-    const price = readPrice(findings, draft.price, [...path, 'price'])
-    checkCaps(findings, draft, path)
-    const fallback = readFallback(findings, draft, id, names)
+    const whole = provider === undefined ? written : completed(findings, written, known.of(provider.kind, upstream), path)
+    const priced = priceOf(findings, draft, id, path)
+    checkCaps(findings, whole, path)
+    const fallback = readFallback(findings, whole, id, names)
+    const price = readPrice(findings, priced)
     if (provider === undefined) continue
-    const surfaces = surfacesOf(findings, draft, provider, providers)
-    checkSurfaces(findings, draft, provider, surfaces, path)
-    checkPrice(findings, draft.price, draft.surfaces ?? surfaces, [...path, 'price'])
-    const model: Model = {
-      id,
-      provider,
-      upstream,
-      price,
-      max_output_tokens: draft.max_output_tokens,
-      default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
-      context: draft.context,
-      tokenizer: draft.tokenizer,
-      parameters: draft.parameters,
-      surfaces: draft.surfaces,
-      attempts: draft.attempts,
-      fallback,
-      ...(draft.cap === undefined ? {} : { cap: draft.cap }),
-      created: readCreated(findings, draft.created, path),
-      options: readOptions(findings, [...path, 'options'], provider.kind, findings.source.kinds.get(provider.kind)?.modelOptions),
-    }
-    const targets = readTargets(findings, draft, model, { providers, names, written, known })
+    const surfaces = answeredBy(findings, whole, provider, providers)
+    checkSurfaces(findings, whole, provider, surfaces, path)
+    checkPrice(findings, priced, whole.surfaces ?? surfaces)
+    const model: Model = { ...modelOf(findings, id, whole, path, { provider, upstream }), price, fallback }
+    const targets = readTargets(findings, whole, model, { providers, names, written, known })
     models.set(id, targets === null ? model : { ...model, targets })
+  }
+  for (const [id, { provider, upstream, known: facts, surfaces }] of included) {
+    const whole = { ...blank, ...facts, surfaces }
+    const path = ['prices', id]
+    const price = readPrice(findings, { price: pricesOf(draft)[id], path })
+    models.set(id, { ...modelOf(findings, id, whole, ['models', id], { provider, upstream }), price, fallback: [] })
   }
   checkFallbacks(findings, models)
   return models
+}
+
+function modelOf(
+  findings: Findings,
+  id: string,
+  draft: ModelDraft,
+  path: Path,
+  { provider, upstream }: Pick<Model, 'provider' | 'upstream'>,
+): Omit<Model, 'price' | 'fallback'> {
+  return {
+    id,
+    provider,
+    upstream,
+    max_output_tokens: draft.max_output_tokens,
+    default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
+    context: draft.context,
+    tokenizer: draft.tokenizer,
+    estimate: draft.estimate,
+    parameters: draft.parameters,
+    surfaces: draft.surfaces,
+    attempts: draft.attempts,
+    ...(draft.cap === undefined ? {} : { cap: draft.cap }),
+    created: readCreated(findings, draft.created, path),
+    options: readOptions(findings, [...path, 'options'], provider.kind, findings.source.kinds.get(provider.kind)?.modelOptions),
+  }
+}
+
+/** The model's own price, else that of `prices`. A model without any is an error, never a free pass. */
+function priceOf(findings: Findings, draft: Pick<Draft, 'models' | 'prices'>, id: string, path: Path): PriceAt {
+  const { source } = findings
+  const own = [...path, 'price']
+  if (source.raw(own) !== undefined) return { price: draft.models?.[id]?.price, path: own }
+  const other = ['prices', id]
+  if (source.raw(other) === undefined && source.pricesRead) findings.wrong(path, '"price" is missing')
+  return { price: pricesOf(draft)[id], path: other }
 }
 
 /** What the file does not say of a model is what is known of it; what it says counts, `null` too. */
@@ -79,14 +113,14 @@ function checkCaps(findings: Findings, draft: ModelDraft, path: Path): void {
 }
 
 /** What can be asked of those who answer it. */
-function surfacesOf(
-  { source: { kinds } }: Findings,
+function answeredBy(
+  findings: Findings,
   draft: ModelDraft,
   provider: ProviderSettings,
   providers: ReadonlyMap<string, ProviderSettings>,
 ): string[] {
   const answering = draft.targets?.map(target => providers.get(target.provider ?? '')) ?? [provider]
-  return [...new Set(answering.flatMap(one => (one === undefined ? [] : (kinds.get(one.kind)?.surfaces ?? []))))]
+  return [...new Set(answering.flatMap(one => (one === undefined ? [] : surfacesOf(findings, null, one))))]
 }
 
 /** Surfaces that nobody who answers it has. */

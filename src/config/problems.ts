@@ -16,13 +16,14 @@ export interface Place {
   readonly col: number
 }
 
-/** A problem and where it stands. `path` is text: `models.openai/gpt-4o.price`. */
+/** A problem and where it stands. `path` is text: `models.openai/gpt-4o.price`. `file`: another than gateway.yaml, as shown to people. */
 export interface PlacedProblem extends Place {
+  readonly file?: string
   readonly path: string
   readonly message: string
 }
 
-/** The file can not be used. `problems` has all that is wrong with it, in the order of the file; the message has one line for each. */
+/** The file can not be used. `problems` has all that is wrong with it and with the prices beside it, in the order of the files; the message has one line for each. */
 export class ConfigError extends Error {
   constructor(
     /** The file's name as shown to people. */
@@ -37,7 +38,7 @@ export class ConfigError extends Error {
 }
 
 /** `gateway.yaml:12:5: keys.app-a.plan: what is wrong` */
-export function showProblem(file: string, { line, col, path, message }: PlacedProblem): string {
+export function showProblem(main: string, { file = main, line, col, path, message }: PlacedProblem): string {
   return `${file}:${line}:${col}: ${path === '' ? '' : `${path}: `}${message}`
 }
 

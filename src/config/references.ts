@@ -1,4 +1,5 @@
 import type { Findings } from './findings.js'
+import type { Included } from './included.js'
 import type { Path } from './problems.js'
 import { showPath } from './problems.js'
 import { didYouMean } from './suggest.js'
@@ -16,12 +17,15 @@ export class ModelNames {
   readonly providers: ReadonlySet<string>
   readonly aliases: ReadonlyMap<string, string>
   readonly #known: ReadonlySet<string>
+  readonly #unpriced: ReadonlySet<string>
 
   constructor(
     readonly findings: Findings,
     aliases: Readonly<Record<string, string>>,
+    included: Included,
   ) {
-    this.models = findings.names('models')
+    this.models = new Set([...findings.names('models'), ...included.served.keys()])
+    this.#unpriced = new Set(included.unpriced.map(({ id }) => id))
     this.providers = findings.names('providers')
     this.#known = new Set([...this.models, ...findings.names('aliases')])
     const direct = new Map(Object.entries(aliases))
@@ -37,8 +41,7 @@ export class ModelNames {
   resolve(name: string, path: Path): string | null {
     if (this.models.has(name)) return name
     // What is wrong with an alias has been said where it stands.
-    if (checkReference(this.findings, path, 'model or alias', name, this.#known)) return this.aliases.get(name) ?? null
-    return null
+    return this.#check(path, name) ? (this.aliases.get(name) ?? null) : null
   }
 
   /** Checks a list of identifiers, aliases, `<provider>/*` and `*`. */
@@ -50,6 +53,12 @@ export class ModelNames {
       else if (entry.includes('*')) this.findings.wrong(at, 'a pattern is <provider>/* or *, nothing else')
       else this.resolve(entry, at)
     }
+  }
+
+  #check(path: Path, name: string): boolean {
+    if (!this.#unpriced.has(name)) return checkReference(this.findings, path, 'model or alias', name, this.#known)
+    this.findings.wrong(path, `${JSON.stringify(name)} is in the catalog, but prices has no whole price for it: it is not served`)
+    return false
   }
 
   #follow(alias: string, direct: ReadonlyMap<string, string>): string | undefined {
@@ -67,7 +76,7 @@ export class ModelNames {
       const seen = way.indexOf(next)
       if (seen === 0) this.findings.wrong(path, `leads back to itself: ${[...way, next].join(' → ')}`)
       if (seen >= 0) return undefined
-      if (way.length === 1 && !checkReference(this.findings, path, 'model or alias', next, this.#known)) return undefined
+      if (way.length === 1 && !this.#check(path, next)) return undefined
       way.push(next)
     }
   }

@@ -1,9 +1,9 @@
-import { checkPrice, readPrice } from './amounts.js'
 import type { Model, ModelTarget, ProviderSettings } from './config.js'
 import type { ModelDraft } from './draft.js'
 import type { Findings } from './findings.js'
-import type { KnownModel } from './known-models.js'
+import type { KnownModels } from './known-models.js'
 import { readOptions } from './options.js'
+import { checkPrice, readPrice } from './price-drafts.js'
 import type { ModelNames } from './references.js'
 import { checkReference } from './references.js'
 
@@ -12,7 +12,7 @@ interface Where {
   readonly names: ModelNames
   /** The model as the file has it, without what is known of it at its own provider. */
   readonly written: ModelDraft
-  readonly known: (kind: string, upstream: string) => KnownModel
+  readonly known: KnownModels
 }
 
 /** The places where a model is answered; `null` where its own provider is the only one. What is wrong with them is in `findings`. */
@@ -38,11 +38,13 @@ export function readTargets(findings: Findings, draft: ModelDraft, model: Model,
         `its kind ${JSON.stringify(provider.kind)} answers none of ${(model.surfaces ?? []).join(', ')}`,
       )
     }
-    const price = target.price === undefined ? model.price : readPrice(findings, target.price, [...path, 'price'])
-    checkPrice(findings, target.price, asked, [...path, 'price'])
-    const cap = where.written.cap ?? where.known(provider.kind, upstream).cap
-    const own = findings.source.raw([...path, 'options'])
-    const inherits = (own === undefined || own === null) && provider.kind === model.provider.kind
+    const priced = { price: target.price, path: [...path, 'price'] }
+    const own = findings.source.raw(priced.path) !== undefined
+    const price = own ? readPrice(findings, priced) : model.price
+    if (own) checkPrice(findings, priced, asked)
+    const cap = where.written.cap ?? where.known.of(provider.kind, upstream).cap
+    const settings = findings.source.raw([...path, 'options'])
+    const inherits = (settings === undefined || settings === null) && provider.kind === model.provider.kind
     const options = inherits
       ? model.options
       : readOptions(findings, [...path, 'options'], provider.kind, kinds.get(provider.kind)?.modelOptions)

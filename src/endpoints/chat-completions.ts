@@ -78,7 +78,7 @@ const chatCompletions: Endpoint = {
 
   estimate(body, model) {
     const choices = typeof body.n === 'number' ? body.n : 1
-    return { input: chatTokens(body, model), output: choices * (chatCompletions.cap(body, model) ?? 0) }
+    return { ...chatTokens(body, model), output: choices * (chatCompletions.cap(body, model) ?? 0) }
   },
 
   answers: answer => Array.isArray(answer.choices) && answer.choices.length > 0,

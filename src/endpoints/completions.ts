@@ -13,7 +13,7 @@ import {
   textCount,
 } from '../checks.js'
 import { isObject, type JsonObject } from '../json.js'
-import { familyOf, promptTokens } from '../metering/estimate.js'
+import { familyOf, promptTokens, tokenIds } from '../metering/estimate.js'
 import type { Endpoint } from './endpoint.js'
 
 /** POST /v1/completions, the legacy text completion. It never streams: `stream` is not forwarded, whatever it says. */
@@ -77,6 +77,7 @@ const completions: Endpoint = {
     const cap = completions.cap(body, model) ?? 0
     return {
       input: promptTokens(body.prompt, familyOf(model)),
+      fixed: tokenIds(body.prompt),
       output: Math.min(choices * cap, Number.MAX_SAFE_INTEGER),
     }
   },

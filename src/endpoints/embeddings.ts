@@ -1,6 +1,6 @@
 import { absent, checkInteger, checkModel, checkOneOf, checkString, checkTexts, textCount, unfit } from '../checks.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
-import { familyOf, promptTokens } from '../metering/estimate.js'
+import { familyOf, promptTokens, tokenIds } from '../metering/estimate.js'
 import type { Endpoint } from './endpoint.js'
 
 /**
@@ -29,7 +29,7 @@ const embeddings: Endpoint = {
   cap: () => null,
 
   estimate(body, model) {
-    return { input: promptTokens(body.input, familyOf(model)), output: 0 }
+    return { input: promptTokens(body.input, familyOf(model)), fixed: tokenIds(body.input), output: 0 }
   },
 
   answers(answer) {

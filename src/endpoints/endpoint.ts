@@ -7,9 +7,11 @@ export type Surface = 'chat' | 'completions' | 'rerank' | 'moderations' | 'embed
 /** A request's body as it was understood: an object whose own known fields have the types that the endpoint checked. */
 export type Body = JsonObject & { readonly model: string }
 
-/** The most that a request can use, before it runs. Tokens. */
+/** What a request is expected to use, before it runs. Tokens. */
 export interface Estimate {
   readonly input: number
+  /** The part of `input` that is counted by a rule, not estimated from text: images, audio, files, token ids. Absent: nothing of it. */
+  readonly fixed?: number
   /** Every choice's cap added up: n × cap. 0 where nothing is generated. */
   readonly output: number
 }
@@ -33,7 +35,7 @@ export interface Endpoint {
   check(body: JsonObject): void
   /** The cap of one choice's output that is held and sent upstream: the client's, else the model's default, never above the model's. `null`: the surface generates nothing. */
   cap(body: JsonObject, model: Model): number | null
-  /** Upper bound of what the provider will count. */
+  /** What the provider will count, before anything that it has reported corrects it (metering/calibrations.ts). */
   estimate(body: JsonObject, model: Model): Estimate
   /** Is this parsed non-streaming answer one? Else it is `upstream_invalid_response`. */
   answers(answer: JsonObject): boolean

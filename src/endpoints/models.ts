@@ -34,16 +34,22 @@ function entry(id: string, model: Model): JsonObject {
   return { id, object: 'model', created: model.created, owned_by: model.provider.name }
 }
 
-/** Prices are Rial per 1,000,000 tokens, and per request; `null` is free. */
+/**
+ * Prices are Rial per 1,000,000 tokens, and per request; `null` is free. `parameters` has what any of its surfaces takes, in one list;
+ * `parameters_by_surface` what each takes. Who answers for it, its upstream name and its fallbacks, is not the client's business.
+ */
 function card(id: string, model: Model, { catalog, upstreams }: Runtime): JsonObject {
   const places = catalog.targets(model).filter(place => place.rank === 0)
-  const endpoints = ENDPOINTS.filter(endpoint => places.some(place => upstreams.answers(place.model, endpoint.surface)))
-  const parameters = new Set(endpoints.flatMap(endpoint => [...endpoint.parameters]))
+  const accepted = ENDPOINTS.filter(endpoint => places.some(place => upstreams.answers(place.model, endpoint.surface))).map(
+    ({ surface, parameters }) =>
+      [surface, [...parameters].filter(name => model.parameters === null || model.parameters.includes(name)).sort()] as const,
+  )
   return {
     ...entry(id, model),
     model: model.id,
-    surfaces: endpoints.map(endpoint => endpoint.surface),
-    parameters: [...parameters].filter(name => model.parameters === null || model.parameters.includes(name)).sort(),
+    surfaces: accepted.map(([surface]) => surface),
+    parameters: [...new Set(accepted.flatMap(([, parameters]) => parameters))].sort(),
+    parameters_by_surface: Object.fromEntries(accepted),
     context: model.context,
     max_output_tokens: model.max_output_tokens,
     default_max_tokens: model.default_max_tokens,

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../errors.js'
 import { isObject, type JsonObject } from '../json.js'
+import type { Room } from './room.js'
 
 /** Levels of arrays and objects that a body may have. JSON.parse itself has no bound, and deeper bodies have killed providers. */
 export const DEPTH_MAX = 128
@@ -18,18 +19,18 @@ export function checkBodyHeaders(request: IncomingMessage): void {
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     throw new GatewayError('unsupported_media_type', 'A content-encoding is not supported here. Send the body as it is.')
   }
-  // Node takes `gzip, chunked` and undoes the chunks alone.
-  const transfer = request.headers['transfer-encoding']
-  if (transfer !== undefined && transfer.trim().toLowerCase() !== 'chunked') {
-    throw new GatewayError('unsupported_media_type', 'The only transfer-encoding that is supported here is chunked.')
-  }
 }
 
+/** A body has to go on arriving: this many bytes in each `PACE_MS`, or it is held back on purpose. */
+const PACE_BYTES = 1_000
+const PACE_MS = 10_000
+
 /**
- * The whole body. Throws `request_too_large` past `bytesMax` and `request_timeout` when it has not come within `timeoutMs`;
+ * The whole body. What it takes of `room` stays taken until the caller gives it back; nothing of it where this throws: `request_too_large`
+ * past `bytesMax`, `request_timeout` when it has not come within `timeoutMs` or as good as stands still, `overloaded` when there is no room,
  * `client_closed` when the client left.
  */
-export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<Buffer> {
+export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number, room: Room): Promise<Buffer> {
   const length = Number(request.headers['content-length'] ?? 0)
   if (length > bytesMax) return Promise.reject(tooLarge(bytesMax))
   // Its error has been told already, to whoever listened then.
@@ -37,32 +38,61 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    const timer = setTimeout(() => {
-      fail(
-        new GatewayError('request_timeout', `The body did not arrive within ${timeoutMs / 1000} s. Send it faster.`, {
-          headers: { connection: 'close' },
-        }),
-      )
-    }, timeoutMs)
+    let sizeBefore = 0
+    let leftMs = timeoutMs
+    let stepMs = 0
+    const step = (): NodeJS.Timeout => {
+      stepMs = Math.min(leftMs, PACE_MS)
+      return setTimeout(onTime, stepMs)
+    }
+    const onTime = (): void => {
+      leftMs -= stepMs
+      if (leftMs <= 0) fail(tooSlow(`The body did not arrive within ${timeoutMs / 1000} s. Send it faster.`))
+      else if (size - sizeBefore < PACE_BYTES) fail(tooSlow(`Of the body, not even ${PACE_BYTES} bytes came within ${PACE_MS / 1000} s.`))
+      else {
+        sizeBefore = size
+        timer = step()
+      }
+    }
     const fail = (error: GatewayError): void => {
       clearTimeout(timer)
       request.removeListener('data', onData)
       request.removeListener('end', onEnd)
+      room.give(size)
+      size = 0
+      chunks.length = 0
       reject(error)
     }
     const onData = (chunk: Buffer): void => {
-      size += chunk.length
-      if (size > bytesMax) fail(tooLarge(bytesMax))
-      else chunks.push(chunk)
+      if (size + chunk.length > bytesMax) fail(tooLarge(bytesMax))
+      else if (!room.take(chunk.length, size)) fail(full())
+      else {
+        size += chunk.length
+        chunks.push(chunk)
+      }
     }
     const onEnd = (): void => {
       clearTimeout(timer)
+      request.removeListener('error', onError)
+      request.on('error', () => {})
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
     }
+    const onError = (): void => fail(left())
+    let timer = step()
     request.on('data', onData)
     request.on('end', onEnd)
     // Stays until the request is gone: a stream that errors without a listener would end the process.
-    request.on('error', () => fail(left()))
+    request.on('error', onError)
+  })
+}
+
+function tooSlow(message: string): GatewayError {
+  return new GatewayError('request_timeout', message, { headers: { connection: 'close' } })
+}
+
+function full(): GatewayError {
+  return new GatewayError('overloaded', 'The bodies of other requests take all the room there is. Try again.', {
+    headers: { connection: 'close' },
   })
 }
 

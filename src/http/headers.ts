@@ -11,6 +11,12 @@ export function clientRequestId(headers: IncomingHttpHeaders): string | null {
   return typeof id === 'string' && /^[\x21-\x7e]{1,128}$/.test(id) ? id : null
 }
 
+/** The one field of a client's header that a provider sees, so it is no longer than the 512 characters that W3C Trace Context asks for. */
+export function clientTracestate(headers: IncomingHttpHeaders): string | undefined {
+  const state = headers.tracestate
+  return typeof state === 'string' && /^[\x20-\x7e]{1,512}$/.test(state) ? state : undefined
+}
+
 /** Header fields of the provider's answer that the client may see. */
 export function passedDown(upstream: Readonly<Record<string, string | string[] | undefined>>, requestIdHeader: string): HeaderFields {
   const fields: Record<string, string> = {}

@@ -1,8 +1,11 @@
-import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Address, Config } from '../config/config.js'
 import { errorBody, GatewayError } from '../errors.js'
+import { HEADER_FIELDS_MAX, objection } from './guard.js'
+import { errorFields } from './headers.js'
+import { sendJson } from './respond.js'
 
 /** The most that a request's header may have, in bytes. */
 const HEADER_BYTES_MAX = 16 * 1024
@@ -10,6 +13,10 @@ const HEADER_BYTES_MAX = 16 * 1024
 const HEADERS_MS = 10_000
 /** For a connection that is idle between requests. Milliseconds. */
 const IDLE_MS = 75_000
+/** For a client to take a refusal. Milliseconds. */
+const ANSWER_MS = 5_000
+/** The most requests of one connection that wait for their answers: clients wait for each, and benchmarks send a few ahead. */
+const AHEAD_MAX = 32
 
 export interface ListenerFacts {
   readonly address: Address
@@ -41,18 +48,32 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
     keepAliveTimeout: IDLE_MS,
     connectionsCheckingInterval: 1_000,
     insecureHTTPParser: false,
+    // Ours answers in the envelope of all errors.
+    requireHostHeader: false,
     noDelay: true,
   }
-  const server: Server = tls === null ? createHttp(options) : createHttps({ ...options, ...certificate(tls) })
-  // Node would drop fields beyond a count in silence; their bytes are bounded already.
-  server.maxHeadersCount = 0
+  // Node gives a handshake two minutes.
+  const secured = { ...options, handshakeTimeout: HEADERS_MS, ALPNProtocols: ['http/1.1'] }
+  const server: Server = tls === null ? createHttp(options) : createHttps({ ...secured, ...certificate(tls) })
+  // Node drops fields beyond its count in silence: one more than is allowed tells that there are too many.
+  server.maxHeadersCount = HEADER_FIELDS_MAX + 1
   server.maxConnections = connectionsMax
   const open = new WeakMap<Socket, readonly ServerResponse[]>()
+  const ending = new WeakSet<Socket>()
   const accept = (request: IncomingMessage, response: ServerResponse): void => {
-    open.set(request.socket, [...(open.get(request.socket) ?? []).filter(({ writableFinished }) => !writableFinished), response])
-    if (isAmbiguous(request))
-      refuse(response, new GatewayError('invalid_request', 'Host or Authorization is there twice. Send each once.'), newId())
-    else handle(request, response)
+    const { socket } = request
+    const waiting = [...(open.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished), response]
+    open.set(socket, waiting)
+    if (waiting.length > AHEAD_MAX) socket.destroy()
+    // What stands behind a request whose connection is to end may be a part of its body.
+    if (socket.destroyed || ending.has(socket)) return
+    const error = objection(request)
+    if (error === null) {
+      handle(request, response)
+      return
+    }
+    ending.add(socket)
+    refuse(response, error, newId())
   }
   server.on('request', accept)
   // The body is asked for (100) when it is wanted, and a bad key never gets there.
@@ -60,11 +81,17 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   server.on('checkExpectation', (_request, response: ServerResponse) => {
     refuse(response, new GatewayError('expectation_failed', 'The only expectation that is understood is 100-continue.'), newId())
   })
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    socket.on('error', () => {})
+    answer(new GatewayError('method_not_allowed', 'This is no proxy: CONNECT is not taken.'), socket, newId())
+  })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    // Its refusal is on its way, and ends the connection.
+    if (ending.has(socket) && socket.writable && error.code !== 'ECONNRESET') return
     const [first, ...more] = (open.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished)
     // In the middle of another answer, one more would be taken for a part of it.
     if (error.code === 'ECONNRESET' || !socket.writable || first?.headersSent || more.length > 0) socket.destroy()
-    else reject(error, socket, newId())
+    else answer(rejection(error.code), socket, newId())
   })
   return new Promise((resolve, fail) => {
     server.once('error', fail)
@@ -95,35 +122,16 @@ function certificate({ cert_pem, key_pem }: NonNullable<Config['tls']>) {
   return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const }
 }
 
-/** Proxies differ in which of two they believe: a request that has two could pass as another's. Node takes the first in silence. */
-function isAmbiguous({ rawHeaders }: IncomingMessage): boolean {
-  let [hosts, credentials] = [0, 0]
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
-    else if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++
-  }
-  return hosts > 1 || credentials > 1
-}
-
 function refuse(response: ServerResponse, error: GatewayError, id: string): void {
-  const body = errorBody(error, id)
-  response.writeHead(error.status, {
-    'content-type': 'application/json',
-    'x-request-id': id,
-    'content-length': Buffer.byteLength(body),
-    connection: 'close',
-  })
-  response.end(body)
+  response.req.on('error', () => {})
+  sendJson(response, error.status, id, { ...errorFields(error), connection: 'close' }, errorBody(error, id), ANSWER_MS)
 }
 
-/** Answers what could not be read as HTTP, in our own envelope. */
-function reject(error: NodeJS.ErrnoException, socket: Socket, id: string): void {
-  const answer = rejection(error.code)
-  const body = errorBody(answer, id)
-  const reason = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' }[answer.status] ?? 'Error'
+/** Answers what never became a request, in our own envelope. */
+function answer(error: GatewayError, socket: Socket, id: string): void {
+  const body = errorBody(error, id)
   socket.end(
-    `HTTP/1.1 ${answer.status} ${reason}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? 'Error'}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
       `x-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
   )
   socket.setTimeout(1_000, () => socket.destroy())

@@ -38,6 +38,7 @@ export class Batches {
   readonly #store: Store
   readonly #observe: ObserveCommit
   #queue: Pending[] = []
+  #tasks: { readonly run: () => Promise<void>; readonly resolve: () => void; readonly reject: (error: unknown) => void }[] = []
   #running = false
   #idle: (() => void)[] = []
   #failure: string | null = null
@@ -60,11 +61,25 @@ export class Batches {
     })
   }
 
+  /** Runs a task when nothing is being written, and writes nothing until it is over. A task that rejects has failed the store. */
+  between(task: () => Promise<void>): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(unavailable(this.#failure))
+    return new Promise((resolve, reject) => {
+      this.#tasks.push({ run: task, resolve, reject })
+      this.#schedule()
+    })
+  }
+
   /** Lets what was asked for come to its end; what is asked for after this is rejected with `reason`. */
   async stop(reason: string): Promise<void> {
     const ended = this.#running ? new Promise<void>(resolve => this.#idle.push(resolve)) : undefined
     this.#failure ??= reason
     await ended
+  }
+
+  /** The store is known to be of no use any more: what waits and all that follows is rejected. What is being written comes to its end. */
+  fail(error: unknown): void {
+    if (this.#failure === null) this.#fail(error, [])
   }
 
   #schedule(): void {
@@ -79,10 +94,15 @@ export class Batches {
     try {
       if (batch.length > 0) await this.#write(batch)
       await this.#store.tidy()
+      for (let task = this.#tasks[0]; task !== undefined; task = this.#tasks[0]) {
+        await task.run()
+        this.#tasks.shift()
+        task.resolve()
+      }
     } catch (error) {
       this.#fail(error, batch)
     }
-    if (this.#queue.length > 0) {
+    if (this.#queue.length > 0 || this.#tasks.length > 0) {
       setImmediate(() => void this.#next())
       return
     }
@@ -124,7 +144,7 @@ export class Batches {
     this.#store.rollback()
     const rejection = unavailable(this.#failure, error)
     // Promises that were resolved before `tidy` failed stay resolved: those batches are durable.
-    for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(rejection)
+    for (const { reject } of [...batch, ...this.#queue.splice(0), ...this.#tasks.splice(0)]) reject(rejection)
   }
 }
 

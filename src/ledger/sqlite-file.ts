@@ -1,9 +1,10 @@
-import { fdatasyncSync, fstatSync } from 'node:fs'
+import { fdatasyncSync, fstatSync, statSync } from 'node:fs'
 import { access, constants, type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { GatewayError } from '../errors.js'
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
+import { openDatabase } from './database.js'
+import { APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
 
 export interface FileOptions {
   /** A path, or `:memory:`. */
@@ -23,21 +24,22 @@ const NEW_PAGES_MAX = 400
 const PAGE_BYTES = 2048
 // Looking costs 2 µs, and this many batches do not write more than some MB.
 const BATCHES_BETWEEN_LOOKS = 8
-const PAGES_COPIED_PER_TURN = 100
+const COPY_BYTES = 1024 * 1024
+const LOOK_MS = 100
 
 /**
  * Opens a ledger's file, or makes it, as its only owner. Throws a GatewayError `ledger_unavailable` that says what is wrong with the
  * file and what to do; it is for the operator and names paths.
  */
 export async function openFile(options: FileOptions): Promise<SqliteFile> {
-  if (options.path === ':memory:') return new SqliteFile(prepare(new Database(':memory:'), 'memory'), 'process', null)
+  if (options.path === ':memory:') return new SqliteFile(prepare(openDatabase(':memory:'), 'memory'), 'process', null)
   let path = resolve(options.path)
   let db: Database.Database | undefined
   try {
     await ensureFile(path, options.create)
     // SQLite follows a link, and puts the log beside what it leads to.
     path = await realpath(path)
-    db = new Database(path, { timeout: 0, fileMustExist: true })
+    db = openDatabase(path, { timeout: 0, fileMustExist: true })
     prepare(db, 'wal')
     // Only now: closing any descriptor of a database file that SQLite has open in this process would drop SQLite's locks on it.
     const file = await open(path, 'r+')
@@ -56,7 +58,12 @@ export class SqliteFile {
   readonly #durability: 'power' | 'process'
   readonly #handles: { readonly file: FileHandle; readonly wal: FileHandle } | null
   readonly #pages: Database.Statement<[], number>
+  /** Where the file and its log must be found, by the numbers that the file system knows them by. */
+  readonly #places: readonly Place[]
+  #lookedAt = Number.NEGATIVE_INFINITY
   #batches = 0
+  /** Copies under way: the file must not change meanwhile. */
+  readonly #copies = new Set<Promise<void>>()
   readonly #atExit = () => this.#closeDatabase()
 
   constructor(db: Database.Database, durability: 'power' | 'process', handles: { file: FileHandle; wal: FileHandle } | null) {
@@ -64,6 +71,7 @@ export class SqliteFile {
     this.#durability = durability
     this.#handles = handles
     this.#pages = db.prepare<[], number>('PRAGMA page_count').pluck()
+    this.#places = handles === null ? [] : [placeOf(db.name, handles.file), placeOf(`${db.name}-wal`, handles.wal)]
     // When a process exits, better-sqlite3 closes its databases, which copies the log into the file and deletes it. See #closeDatabase.
     if (handles !== null) process.once('exit', this.#atExit)
   }
@@ -76,6 +84,21 @@ export class SqliteFile {
     if (this.#durability === 'power') await this.#handles?.wal.datasync()
   }
 
+  /**
+   * Throws where the file or its log was removed or replaced since it was opened: what is written goes to a file that no start will find.
+   * `anew` false: looks at most every 100 ms, since a look takes 5 µs and more, so that each commit can ask.
+   */
+  look(anew: boolean): void {
+    const now = performance.now()
+    if (!anew && now - this.#lookedAt < LOOK_MS) return
+    this.#lookedAt = now
+    for (const { path, ino, dev } of this.#places) {
+      const found = statSync(path, { throwIfNoEntry: false })
+      if (found?.ino === ino && found.dev === dev) continue
+      throw new Error(`${path} was ${found === undefined ? 'removed' : 'replaced'} while the gateway ran: bring back the right file`)
+    }
+  }
+
   /** Bytes of the database and of its log. */
   size(): { readonly bytes: number; readonly wal_bytes: number } {
     if (this.#handles === null) {
@@ -86,7 +109,7 @@ export class SqliteFile {
 
   /** To be called after each batch: a checkpoint, when the log has grown long enough. */
   tidy(): Promise<void> | undefined {
-    if (this.#handles === null || ++this.#batches < BATCHES_BETWEEN_LOOKS) return undefined
+    if (this.#handles === null || this.#copies.size > 0 || ++this.#batches < BATCHES_BETWEEN_LOOKS) return undefined
     this.#batches = 0
     const { bytes, wal_bytes } = this.size()
     if (wal_bytes < LOG_BYTES_MIN) return undefined
@@ -109,36 +132,38 @@ export class SqliteFile {
     await wal.datasync()
   }
 
-  /** A consistent copy, in a new file that only its owner can read; whatever is committed meanwhile is in it too. */
-  async backup(path: string): Promise<void> {
+  /**
+   * A consistent copy, in a new file that only its owner can read. The log is moved into the file first, by `between`, which runs a task while
+   * nothing is committed; what is committed after that goes to the log, and the file stays as it is until the copy is done.
+   */
+  async backup(path: string, between: (task: () => Promise<void>) => Promise<void>): Promise<void> {
     const target = await open(path, 'wx', 0o600)
-    let failure: unknown
-    let syncing: Promise<void> | undefined
-    // SQLite syncs the copy when it is done, on this thread: 270 to 300 ms for 372 MB, 50 to 80 where most of it is on the disk by then.
-    const progress = () => {
-      syncing ??= target
-        .datasync()
-        .catch(error => {
-          failure ??= error
-        })
-        .finally(() => {
-          syncing = undefined
-        })
-      return PAGES_COPIED_PER_TURN
-    }
     try {
-      await this.db.backup(path, { progress })
-      await syncing
-      if (failure !== undefined) throw failure
+      if (this.#handles === null) {
+        await target.writeFile(this.db.serialize())
+      } else {
+        let copied = Promise.resolve()
+        const { file } = this.#handles
+        await between(async () => {
+          await this.checkpoint()
+          copied = copy(file, target)
+          this.#copies.add(copied)
+        })
+        try {
+          await copied
+        } finally {
+          this.#copies.delete(copied)
+        }
+      }
       await target.sync()
     } finally {
-      await syncing
       await target.close()
     }
   }
 
   /** Closes everything; `whole` false leaves the log as it is for SQLite to deal with. */
   async close(whole: boolean): Promise<void> {
+    await Promise.allSettled(this.#copies)
     try {
       if (whole) await this.checkpoint()
     } finally {
@@ -166,6 +191,28 @@ export class SqliteFile {
       throw new Error(`a checkpoint (${mode}) came to ${JSON.stringify(result)}`)
     }
   }
+}
+
+/** Through the descriptors that are open: to open and close the file once more would drop SQLite's locks on it. */
+async function copy(from: FileHandle, to: FileHandle): Promise<void> {
+  const buffer = Buffer.allocUnsafe(COPY_BYTES)
+  for (let at = 0; ; ) {
+    const { bytesRead } = await from.read(buffer, 0, COPY_BYTES, at)
+    if (bytesRead === 0) return
+    await to.writeFile(buffer.subarray(0, bytesRead))
+    at += bytesRead
+  }
+}
+
+interface Place {
+  readonly path: string
+  readonly ino: number
+  readonly dev: number
+}
+
+function placeOf(path: string, { fd }: FileHandle): Place {
+  const { ino, dev } = fstatSync(fd)
+  return { path, ino, dev }
 }
 
 async function ensureFile(path: string, create: boolean): Promise<void> {
@@ -227,10 +274,11 @@ function prepare(db: Database.Database, journal: 'wal' | 'memory'): Database.Dat
   set(db, 'mmap_size', '0', 0)
   // The version is written each time: that makes the log's file, and a disk that cannot be written shows itself now.
   db.exec('BEGIN IMMEDIATE')
-  if (db.pragma('user_version', { simple: true }) === 0) {
+  const version = db.pragma('user_version', { simple: true }) as number
+  if (version === 0) {
     db.exec(SCHEMA)
     db.pragma(`application_id = ${APPLICATION_ID}`)
-  }
+  } else for (let older = version; older < SCHEMA_VERSION; older++) db.exec(MIGRATIONS.get(older) as string)
   db.pragma(`user_version = ${SCHEMA_VERSION}`)
   db.exec('COMMIT')
   return db
@@ -261,7 +309,8 @@ function refusal(message: string): GatewayError {
   return new GatewayError('ledger_unavailable', `ledger: ${message}.`)
 }
 
-function explained(path: string, error: unknown): GatewayError {
+/** What is wrong with a ledger's file, and what to do, for the operator. */
+export function explained(path: string, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const { code = '', message } = error as NodeJS.ErrnoException
   const found = REMEDIES.find(([codes]) => codes.test(code))

@@ -2,7 +2,20 @@
 export const APPLICATION_ID = 0x4d47574c
 
 /** Raised with every change of the tables; a file of a newer gateway is refused. */
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
+
+/** What models have taught (metering/calibrations.ts); nothing is billed by it. */
+const CALIBRATIONS = `
+CREATE TABLE calibrations (
+  model TEXT NOT NULL,
+  basis TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (json_valid(state)),
+  PRIMARY KEY (model, basis)
+) STRICT, WITHOUT ROWID;
+`
+
+/** By version: what makes a file of it one of the next. */
+export const MIGRATIONS: ReadonlyMap<number, string> = new Map([[1, CALIBRATIONS]])
 
 /** The columns of a usage record that are known at admission. */
 const ADMISSION = `
@@ -86,4 +99,4 @@ CREATE TABLE timeline (
 ) STRICT;
 
 INSERT INTO timeline (one, least, most, timed) VALUES (1, 0, 0, 1);
-`
+${CALIBRATIONS}`

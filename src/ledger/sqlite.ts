@@ -2,6 +2,7 @@ import assert, { AssertionError } from 'node:assert/strict'
 import Database from 'better-sqlite3'
 import { type AccountBook, Accounts, available, type Booking, sameCredit } from './accounts.js'
 import { Batches, type ObserveCommit, type Store } from './batch.js'
+import { type CalibrationBook, CalibrationTable, type KeptCalibration } from './calibration-book.js'
 import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
 import { accountOf, accountRial } from './counters.js'
 import type {
@@ -13,7 +14,6 @@ import type {
   Difference,
   Ending,
   EndingRecord,
-  Ends,
   Hold,
   Ledger,
   OpenHold,
@@ -24,9 +24,10 @@ import type {
   UsageRecord,
   Wallet,
 } from './ledger.js'
+import { checkAmount, checkPosted, claimed, type Part, postedBy } from './parts.js'
 import { asked, heldRecord, type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
-import { type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
+import { explained, type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
 import { type RecordSource, recordPages, sumUsage, type UsageFilter, type UsageQuery, type UsageReports, type UsageRow } from './usage.js'
 import { Verification } from './verify.js'
@@ -34,6 +35,8 @@ import { Wallets } from './wallets.js'
 
 export interface LedgerOptions extends FileOptions {
   readonly observe?: { readonly commit?: ObserveCommit }
+  /** What stands between the batches and the file: for simulated faults of a disk. */
+  readonly disk?: (store: Store) => Store
 }
 
 /** For metrics: cheap enough for every scrape. */
@@ -46,7 +49,7 @@ export interface LedgerStats {
   readonly oldest_hold_at: number | null
 }
 
-export interface SqliteLedger extends Ledger, AccountBook, UsageReports {
+export interface SqliteLedger extends Ledger, AccountBook, UsageReports, CalibrationBook {
   stats(): LedgerStats
   /** Writes a consistent copy to a file that does not exist yet, while others go on. */
   backup(path: string): Promise<void>
@@ -56,18 +59,12 @@ export interface SqliteLedger extends Ledger, AccountBook, UsageReports {
 export async function openLedger(options: LedgerOptions): Promise<SqliteLedger> {
   const file = await openFile(options)
   try {
-    return new FileLedger(file, options.observe?.commit ?? (() => {}))
+    return new FileLedger(file, options)
   } catch (error) {
     await file.close(false)
-    throw error
+    // A damaged page shows itself when it is first read.
+    throw explained(options.path, error)
   }
-}
-
-/** What an open hold has pending on one counter, its claims of one kind added up. */
-interface Part {
-  readonly cell: Cell
-  readonly ends: Ends
-  amount: Amount
 }
 
 interface Held extends OpenHold {
@@ -85,6 +82,7 @@ class FileLedger implements SqliteLedger {
   readonly #wallets: Wallets
   readonly #accounts: Accounts
   readonly #timeline: Timeline
+  readonly #calibrations: CalibrationTable
   readonly #batches: Batches
   readonly #begin: Database.Statement
   readonly #commit: Database.Statement
@@ -95,7 +93,7 @@ class FileLedger implements SqliteLedger {
   #latest = 0
   #closing: Promise<void> | undefined
 
-  constructor(file: SqliteFile, observe: ObserveCommit) {
+  constructor(file: SqliteFile, { observe, disk = store => store }: LedgerOptions) {
     const { db } = file
     this.#file = file
     this.#cells = new Cells(db)
@@ -103,6 +101,7 @@ class FileLedger implements SqliteLedger {
     this.#wallets = new Wallets(db)
     this.#accounts = new Accounts(db)
     this.#timeline = new Timeline(db)
+    this.#calibrations = new CalibrationTable(db)
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     const store: Store = {
@@ -112,13 +111,20 @@ class FileLedger implements SqliteLedger {
       tidy: () => this.#tidy(),
       isBroken,
     }
-    this.#batches = new Batches(store, observe)
+    this.#batches = new Batches(disk(store), observe?.commit ?? (() => {}))
     for (const { claims, ...hold } of this.#records.holds()) {
       this.#add({ ...hold, parts: claims.map(([counter, amount, ends]) => ({ cell: this.#cells.byId(counter), amount, ends })) })
     }
   }
 
   get failure(): string | null {
+    if (this.#batches.failure === null) {
+      try {
+        this.#file.look(true)
+      } catch (error) {
+        this.#batches.fail(error)
+      }
+    }
     return this.#batches.failure
   }
 
@@ -200,8 +206,7 @@ class FileLedger implements SqliteLedger {
   }
 
   async backup(path: string): Promise<void> {
-    await this.#turn()
-    await this.#file.backup(path)
+    await this.#file.backup(path, task => this.#batches.between(task))
   }
 
   book(credit: Credit, overdraw: boolean): Promise<Booking> {
@@ -222,6 +227,17 @@ class FileLedger implements SqliteLedger {
 
   credits(account: string, limit: number): Promise<Credit[]> {
     return this.#batches.run(() => this.#accounts.credits(account, limit))
+  }
+
+  calibrations(): Promise<KeptCalibration[]> {
+    return this.#batches.run(() => this.#calibrations.all())
+  }
+
+  keep(kept: readonly KeptCalibration[]): Promise<void> {
+    return this.#batches.run(() => {
+      if (kept.length > 0) this.#write()
+      for (const one of kept) this.#calibrations.put(one)
+    })
   }
 
   usage(query: UsageQuery): Promise<UsageRow[]> {
@@ -336,6 +352,7 @@ class FileLedger implements SqliteLedger {
 
   #commitBatch(): boolean {
     if (!this.#file.db.inTransaction) return false
+    this.#file.look(false)
     this.#cells.flush()
     this.#timeline.flush()
     this.#commit.run()
@@ -362,39 +379,6 @@ function isBroken(error: unknown): boolean {
   return error instanceof AssertionError
 }
 
-function claimed(parts: Part[], cell: Cell, { amount, ends = 'measured' }: Hold['claims'][number]): void {
-  const same = parts.find(part => part.cell === cell && part.ends === ends)
-  if (same === undefined) parts.push({ cell, amount, ends })
-  else same.amount += amount
-}
-
 function reading(counter: Counter, { posted, pending }: Cell, ceiling: Amount | null): Reading {
   return { counter, ceiling, posted, pending }
-}
-
-/** What a part of a hold leaves on its counter when the hold ends; `actual` is `null` when it is released. */
-function postedBy(id: string, { cell, amount, ends }: Part, actual: Settlement['actual'] | null): Amount {
-  if (ends === 'counted') return amount
-  if (ends === 'released' || actual === null) return 0n
-  const { meter } = cell.counter
-  const measured = Object.hasOwn(actual, meter) ? actual[meter] : undefined
-  if (measured === undefined) return amount
-  checkAmount(`settlement of ${id}: ${meter}`, measured)
-  return measured
-}
-
-function checkAmount(what: string, amount: Amount): void {
-  if (typeof amount === 'bigint' && amount >= 0n && amount <= AMOUNT_MAX) return
-  throw new RangeError(`${what}: an amount is a bigint from 0 to ${AMOUNT_MAX}, not ${String(amount)}`)
-}
-
-function checkPosted(id: string, parts: readonly Part[], amounts: readonly Amount[]): void {
-  for (const { cell } of parts) {
-    let total = cell.posted
-    for (const [i, part] of parts.entries()) if (part.cell === cell) total += amounts[i] as Amount
-    if (total > AMOUNT_MAX)
-      throw new RangeError(
-        `settlement of ${id}: ${cell.counter.meter} of ${cell.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`,
-      )
-  }
 }

@@ -1,4 +1,5 @@
 import type { Model } from '../config/config.js'
+import type { Estimate } from '../endpoints/endpoint.js'
 import { isObject, type JsonObject } from '../json.js'
 import { imageTokens } from './image.js'
 import { audioTokens, fileTokens } from './media.js'
@@ -12,27 +13,32 @@ const FRAME = { openai: { message: 4, answer: 3 }, other: { message: 6, answer: 
 /**
  * Input tokens that a provider will count for a chat request: messages with their names, calls, images, audio and files, tools, schemas of
  * the answer, and what a provider wraps around them. The body is one that passed the endpoint's check, with only the fields that the model
- * takes. A careful guess that is rarely too low, in time linear in the body.
+ * takes. A careful guess that is rarely too low, in time linear in the body. `fixed` is the part that images, audio and files are.
  */
-export function chatTokens(body: JsonObject, model: Model): number {
+export function chatTokens(body: JsonObject, model: Model): Pick<Estimate, 'input' | 'fixed'> {
   const family = familyOf(model)
   const frame = family === 'o200k' || family === 'cl100k' ? FRAME.openai : FRAME.other
   const sum = new TextSum()
   let tokens: number = frame.answer
-  for (const message of list(body.messages)) if (isObject(message)) tokens += frame.message + messageTokens(message, model, sum)
+  let fixed = 0
+  for (const message of list(body.messages)) {
+    if (!isObject(message)) continue
+    tokens += frame.message + messageTokens(message, sum)
+    for (const part of list(message.content)) if (isObject(part)) fixed += partTokens(part, model, sum)
+  }
   tokens += toolTokens(list(body.tools), family, sum) + toolTokens(list(body.functions), family, sum)
   tokens += choiceTokens(body, sum) + formatTokens(body.response_format, family, sum)
-  return tokens + sum.tokens(family)
+  return { input: fixed + tokens + sum.tokens(family), fixed }
 }
 
-function messageTokens(message: JsonObject, model: Model, sum: TextSum): number {
+/** All of a message but the parts of its content. */
+function messageTokens(message: JsonObject, sum: TextSum): number {
   let tokens = 0
   if (typeof message.name === 'string') {
     sum.add(message.name)
     tokens += 1
   }
   if (typeof message.content === 'string') addText(message.content, sum)
-  for (const part of list(message.content)) if (isObject(part)) tokens += partTokens(part, model, sum)
   // Reasoning that a client hands back is read again where it is read at all.
   addText(message.reasoning_content ?? message.reasoning, sum)
   addText(message.refusal, sum)
@@ -53,6 +59,7 @@ function callTokens(call: JsonObject, sum: TextSum): number {
   return CALL
 }
 
+/** Adds the text of a part to the sum, and returns what it is besides text. */
 function partTokens(part: JsonObject, model: Model, sum: TextSum): number {
   switch (part.type) {
     case 'text':

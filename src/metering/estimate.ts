@@ -20,6 +20,12 @@ export function promptTokens(input: Json | undefined, family: Family): number {
   return idsOf(input, sum) + sum.tokens(family)
 }
 
+/** The token ids in a prompt or input: the part of its tokens that is no estimate. */
+export function tokenIds(input: Json | undefined): number {
+  if (typeof input === 'number') return 1
+  return Array.isArray(input) ? input.reduce((ids: number, item) => ids + tokenIds(item), 0) : 0
+}
+
 function idsOf(input: Json | undefined, sum: TextSum): number {
   if (typeof input === 'string') sum.add(input)
   if (typeof input === 'number') return 1

@@ -6,10 +6,13 @@ export interface MeterOptions {
   readonly strict: boolean
 }
 
+/** The most tokens that a report may name: a hundred times what the largest windows hold. */
+export const COUNT_MAX = 1_000_000_000
+
 /**
  * A usage object in the format of chat completions, normalised; `null` where it is none. Counts that are missing or null are 0, an explicit 0
- * is a count. One count that is negative, fractional, no number or beyond the safe integers makes the whole usage none: a bill is not made
- * from a figure that can not be.
+ * is a count. One count that is negative, fractional, no number or beyond COUNT_MAX makes the whole usage none: a bill is not made
+ * from a figure that can not be, and two of 10^15 would be more than a counter holds.
  *
  * Providers differ in what `completion_tokens` covers (some leave reasoning out), but their totals agree: output is the larger of it and
  * total − prompt. A cached part that is larger than the prompt was reported beside it, and is added to it.
@@ -37,12 +40,11 @@ export function usageOf(reported: unknown, options: MeterOptions): Usage | null 
     output = Math.max(told, beside && rest > told + reasoning ? rest - cached : rest)
   }
   const input = beside ? read + cached : read
-  if (!Number.isSafeInteger(input)) return null
   return { source: 'provider', input, cached, output, reasoning: Math.min(reasoning, output) }
 }
 
 function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= COUNT_MAX
 }
 
 /**

@@ -13,6 +13,8 @@ export interface Collected {
   readonly wallets: Iterable<readonly [account: string, rial: bigint]>
   /** Key, window, and which part of the budget is used (1: all of it). Of several for one window the greatest shows. */
   readonly keyBudgets: Iterable<readonly [key: string, window: string, ratio: number]>
+  /** Model, and the factor that sizes its holds. */
+  readonly corrections: Iterable<readonly [model: string, factor: number]>
 }
 
 export type Collect = () => Collected | Promise<Collected>
@@ -61,10 +63,11 @@ async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value
   }
 }
 
-function clear({ holdsOpen, held, oldest, ledgerSize, walSize, wallet, keyBudget }: Definitions['gauges']): void {
+function clear({ holdsOpen, held, oldest, ledgerSize, walSize, wallet, keyBudget, correction }: Definitions['gauges']): void {
   for (const gauge of [holdsOpen, held, oldest, ledgerSize, walSize]) gauge.remove({})
   wallet.reset()
   keyBudget.reset()
+  correction.reset()
 }
 
 function show(gauges: Definitions['gauges'], collected: Collected, known: KnownLabels): void {
@@ -75,6 +78,9 @@ function show(gauges: Definitions['gauges'], collected: Collected, known: KnownL
   gauges.walSize.set(collected.walBytes)
   for (const [account, rial] of collected.wallets) {
     if (known.accounts.has(account)) gauges.wallet.set({ account }, Number(rial))
+  }
+  for (const [model, factor] of collected.corrections) {
+    if (known.model(model) === model) gauges.correction.set({ model }, factor)
   }
   const used = new Map<string, number>()
   for (const [key, window, ratio] of collected.keyBudgets) {

@@ -63,7 +63,7 @@ export function define(registry: Registry) {
       recovered: counter('holds_recovered_total', 'Holds found open at a start, and released.', 'model'),
       estimate: histogram(
         'estimate_error_ratio',
-        'Estimated input tokens over those that the provider reported; 1 is exact, below 1 too low.',
+        'Held input tokens over those that the provider reported; 1 is exact, below 1 too low.',
         ESTIMATE,
         'model',
       ),
@@ -83,6 +83,11 @@ export function define(registry: Registry) {
       inFlight: gauge('requests_in_flight', 'Requests under way.', 'surface'),
       keyBudget: gauge('key_budget_used_ratio', 'Used part of the budget of a key that is nearest to its end.', 'key', 'window'),
       wallet: gauge('wallet_balance_rial', 'Credits of an account less what it has spent; open holds are not taken off.', 'account'),
+      correction: gauge(
+        'estimate_correction',
+        'Factor that sizes holds: what few inputs of a model come to more than, over their raw estimate; 1 until enough has been reported.',
+        'model',
+      ),
       holdsOpen: gauge('holds_open', 'Holds that have not ended.'),
       held: gauge('held_rial', 'Rial in holds that have not ended.'),
       oldest: gauge('hold_oldest_age_seconds', 'Age of the oldest open hold; 0 when there is none.'),

@@ -2,11 +2,17 @@ import type { Key } from '../config/config.js'
 import { keyRial, keyTokens } from '../ledger/counters.js'
 import type { Counter, Reading } from '../ledger/ledger.js'
 import type { SqliteLedger } from '../ledger/sqlite.js'
+import type { Calibrations } from '../metering/calibrations.js'
 import type { Runtime } from '../runtime.js'
 import type { Collected } from './collect.js'
 
-/** What a scrape reads of the ledger: of the budgets that have a ceiling, and of every configured wallet. `now`: ms since the epoch. */
-export async function collect({ config, windows }: Runtime, ledger: SqliteLedger, now: number): Promise<Collected> {
+/** What a scrape reads of the ledger: of the budgets that have a ceiling, and of every configured wallet; and what the models have taught. `now`: ms since the epoch. */
+export async function collect(
+  { config, windows }: Runtime,
+  ledger: SqliteLedger,
+  calibrations: Calibrations,
+  now: number,
+): Promise<Collected> {
   const budgets = [...config.keys.values()].flatMap(key => budgetsOf(key, windows('day', now), windows('month', now)))
   const readings = await ledger.read(budgets.map(budget => budget.counter))
   const wallets: [string, bigint][] = []
@@ -22,6 +28,7 @@ export async function collect({ config, windows }: Runtime, ledger: SqliteLedger
     ledgerBytes: bytes,
     walBytes: wal_bytes,
     wallets,
+    corrections: [...config.models.values()].map(model => [model.id, calibrations.of(model).upper]),
     keyBudgets: budgets.map(({ key, window, ceiling }, i) => [key, window, ratio(readings[i] as Reading, ceiling)]),
   }
 }

@@ -1,8 +1,18 @@
 import { GatewayError } from '../errors.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
+import {
+  type AnsweredCall,
+  type Choice,
+  completion,
+  counts,
+  cutShort,
+  eventObject,
+  type FinishReason,
+  type Reported,
+} from './chat/answer.js'
+import { Chunks } from './chat/chunks.js'
 import { scrub } from './failure.js'
 import { type Call, type EventTranslator, ProviderFailure, type SseEvent } from './providers/provider.js'
-import { parsed } from './tidy.js'
 
 /** An OpenAI chat request in Cohere's words. What Cohere has no word for (`n`, `logprobs`, `logit_bias`, `user` …) is left out. */
 export function chatRequest({ body, stream }: Call): JsonObject {
@@ -32,119 +42,116 @@ export function chatAnswer(body: unknown, call: Call): JsonObject {
   const parts: readonly Json[] = Array.isArray(content) ? content : []
   const thinking = joined(parts, 'thinking')
   const text = joined(parts, 'text') || (typeof plan === 'string' ? plan : '')
-  const toolCalls = Array.isArray(calls) && calls.length > 0 ? calls.map(wholeCall) : undefined
-  return defined({
-    id: `chatcmpl-${call.id}`,
-    object: 'chat.completion',
-    created: call.created,
-    model: call.model.id,
-    choices: [
-      {
-        index: 0,
-        message: defined({
-          role: 'assistant',
-          content: text === '' && toolCalls !== undefined ? null : text,
-          refusal: null,
-          reasoning_content: thinking === '' ? undefined : thinking,
-          tool_calls: toolCalls,
-        }),
-        logprobs: null,
-        finish_reason: finish,
-      },
-    ],
-    usage: usageOf(body.usage),
-  })
+  const toolCalls = Array.isArray(calls) ? calls.flatMap(wholeCall) : []
+  const choice: Choice = {
+    text: text === '' && toolCalls.length > 0 ? null : text,
+    reasoning: thinking,
+    calls: toolCalls,
+    finish,
+    logprobs: null,
+    extra: {},
+  }
+  return completion(call, call.id, new Map([[0, choice]]), reportedUsage(body.usage))
 }
 
 /** Cohere's stream as chat completion chunks. */
 export function chatEvents(call: Call): EventTranslator {
-  const base = { id: `chatcmpl-${call.id}`, object: 'chat.completion.chunk', created: call.created, model: call.model.id }
-  const calls = toolCalls()
-  let begun = false
-  let ended = false
-
-  const chunk = (delta: JsonObject, finish: string | null = null): JsonObject => ({
-    ...base,
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
-  })
-  const begin = (): JsonObject[] => {
-    if (begun) return []
-    begun = true
-    return [chunk({ role: 'assistant', content: '' })]
-  }
-  const said = (delta: JsonObject | undefined): JsonObject[] => (delta === undefined ? [] : [...begin(), chunk(delta)])
-
-  return {
-    event({ data }: SseEvent) {
-      if (data === '[DONE]') return []
-      const event = parsed(data)
-      const delta = isObject(event.delta) ? event.delta : {}
-      const told = isObject(delta.message) ? delta.message : {}
-      switch (event.type) {
-        case 'message-start':
-          return begin()
-        case 'content-start':
-        case 'content-delta':
-          return said(contentDelta(told.content))
-        case 'tool-plan-delta':
-          return said(typeof told.tool_plan === 'string' && told.tool_plan !== '' ? { content: told.tool_plan } : undefined)
-        case 'tool-call-start':
-          return said(calls.start(told.tool_calls))
-        case 'tool-call-delta':
-          return said(calls.go(told.tool_calls))
-        case 'tool-call-end':
-          return said(calls.stop())
-        case 'message-end': {
-          ended = true
-          const finish = finishReason(delta.finish_reason, delta)
-          const usage = usageOf(delta.usage)
-          const last = [...begin(), ...said(calls.stop()), chunk({}, finish)]
-          return usage === undefined ? last : [...last, { ...base, choices: [], usage }]
-        }
-        default:
-          return []
-      }
-    },
-    end() {
-      if (!ended) throw new ProviderFailure({ message: 'The provider ended its stream before the answer was whole.' })
-      return []
-    },
-  }
+  return new ChatStream(call)
 }
 
-/** The state of tool calls in a stream. Cohere writes one after the other; their index at the client counts from 0. */
-function toolCalls() {
-  let index = -1
-  let open = false
+class ChatStream implements EventTranslator {
+  readonly #chunks: Chunks
+  /** Cohere writes one call of a tool after the other; the open one's number at the client. */
+  #call: number | null = null
   /** Arguments that are not passed on yet. Where a tool has none, Cohere may write `null`, or nothing: clients need an object. */
-  let held: string | undefined
+  #held: string | null = null
+  #ended = false
 
-  const pass = (text: string): string => {
-    if (held === undefined) return text
-    const all = held + text
-    held = 'null'.startsWith(all) ? all : undefined
-    return held === undefined ? all : ''
+  constructor(call: Call) {
+    this.#chunks = new Chunks(call)
   }
-  const written = (text: string): JsonObject => ({ tool_calls: [{ index, function: { arguments: text } }] })
-  return {
-    start(given: Json | undefined): JsonObject | undefined {
-      if (!isObject(given) || !isObject(given.function)) return undefined
-      index++
-      open = true
-      held = ''
-      const called = { name: given.function.name, arguments: pass(argumentsOf(given)) }
-      return { tool_calls: [{ index, id: given.id, type: 'function', function: called }] }
-    },
-    go(given: Json | undefined): JsonObject | undefined {
-      const text = open ? pass(argumentsOf(given)) : ''
-      return text === '' ? undefined : written(text)
-    },
-    stop(): JsonObject | undefined {
-      const empty = open && held !== undefined
-      open = false
-      held = undefined
-      return empty ? written('{}') : undefined
-    },
+
+  event({ data }: SseEvent): readonly JsonObject[] {
+    if (data === '[DONE]') return []
+    const event = eventObject(data)
+    const delta = isObject(event.delta) ? event.delta : {}
+    const told = isObject(delta.message) ? delta.message : {}
+    switch (event.type) {
+      case 'message-start':
+        this.#chunks.open(0)
+        break
+      case 'content-start':
+      case 'content-delta':
+        this.#content(told.content)
+        break
+      case 'tool-plan-delta':
+        this.#text(told.tool_plan)
+        break
+      case 'tool-call-start':
+        this.#begin(told.tool_calls)
+        break
+      case 'tool-call-delta':
+        this.#argue(argumentsOf(told.tool_calls))
+        break
+      case 'tool-call-end':
+        this.#close()
+        break
+      case 'message-end':
+        this.#end(delta)
+        break
+    }
+    return this.#chunks.take()
+  }
+
+  end(): readonly JsonObject[] {
+    if (!this.#ended) throw cutShort()
+    return []
+  }
+
+  #text(text: Json | undefined): void {
+    if (typeof text !== 'string' || text === '') return
+    this.#chunks.open(0)
+    this.#chunks.text(0, text)
+  }
+
+  #content(content: Json | undefined): void {
+    if (!isObject(content)) return
+    if (typeof content.thinking === 'string' && content.thinking !== '') this.#chunks.reasoning(0, content.thinking)
+    else this.#text(content.text)
+  }
+
+  #begin(given: Json | undefined): void {
+    if (!isObject(given) || !isObject(given.function)) return
+    this.#held = ''
+    this.#call = this.#chunks.tool(0, { ...named(given, given.function), arguments: this.#passed(argumentsOf(given)) })
+  }
+
+  #argue(text: string): void {
+    if (this.#call !== null) this.#chunks.toolArguments(0, this.#call, this.#passed(text))
+  }
+
+  #close(): void {
+    if (this.#call !== null && this.#held !== null) this.#chunks.toolArguments(0, this.#call, '{}')
+    this.#call = null
+    this.#held = null
+  }
+
+  #end(delta: JsonObject): void {
+    this.#ended = true
+    const finish = finishReason(delta.finish_reason, delta)
+    this.#chunks.open(0)
+    this.#close()
+    this.#chunks.finish(0, finish)
+    const usage = reportedUsage(delta.usage)
+    if (usage !== null) this.#chunks.usage(usage)
+  }
+
+  /** What of the arguments can be passed on now. */
+  #passed(text: string): string {
+    if (this.#held === null) return text
+    const all = this.#held + text
+    this.#held = 'null'.startsWith(all) ? all : null
+    return this.#held === null ? all : ''
   }
 }
 
@@ -152,20 +159,18 @@ function argumentsOf(call: Json | undefined): string {
   return isObject(call) && isObject(call.function) && typeof call.function.arguments === 'string' ? call.function.arguments : ''
 }
 
-function contentDelta(content: Json | undefined): JsonObject | undefined {
-  if (!isObject(content)) return undefined
-  if (typeof content.thinking === 'string' && content.thinking !== '') return { reasoning_content: content.thinking }
-  return typeof content.text === 'string' && content.text !== '' ? { content: content.text } : undefined
+function wholeCall(given: Json): AnsweredCall[] {
+  if (!isObject(given) || !isObject(given.function)) return []
+  const text = argumentsOf(given)
+  return [{ ...named(given, given.function), arguments: text === '' || text === 'null' ? '{}' : text }]
 }
 
-function wholeCall(given: Json): Json {
-  if (!isObject(given) || !isObject(given.function)) return given
-  const text = argumentsOf(given)
-  return {
-    id: given.id,
-    type: 'function',
-    function: { name: given.function.name, arguments: text === '' || text === 'null' ? '{}' : text },
-  }
+function named(call: JsonObject, called: JsonObject): Pick<AnsweredCall, 'id' | 'name'> {
+  return { id: textOf(call.id), name: textOf(called.name) }
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : ''
 }
 
 function message(given: Json, position: number): Json {
@@ -244,13 +249,18 @@ function responseFormat(format: Json | undefined): JsonObject | undefined {
   if (!isObject(format)) return undefined
   if (format.type === 'json_object') return { type: 'json_object' }
   if (format.type !== 'json_schema') return undefined
-  return defined({ type: 'json_object', json_schema: isObject(format.json_schema) ? format.json_schema.schema : undefined })
+  return present({ type: 'json_object', json_schema: isObject(format.json_schema) ? format.json_schema.schema : undefined })
 }
 
-const FINISH: Readonly<Record<string, string>> = { MAX_TOKENS: 'length', TOOL_CALL: 'tool_calls', COMPLETE: 'stop', STOP_SEQUENCE: 'stop' }
+const FINISH: Readonly<Record<string, FinishReason>> = {
+  MAX_TOKENS: 'length',
+  TOOL_CALL: 'tool_calls',
+  COMPLETE: 'stop',
+  STOP_SEQUENCE: 'stop',
+}
 
 /** A reason that is not known yet is `stop`: the answer did end. */
-function finishReason(reason: Json | undefined, told: JsonObject): string {
+function finishReason(reason: Json | undefined, told: JsonObject): FinishReason {
   if (reason === 'ERROR' || reason === 'TIMEOUT') {
     const message = typeof told.error === 'string' ? scrub(told.error) : `The provider's generation ended with ${reason}.`
     throw new ProviderFailure({ status: reason === 'TIMEOUT' ? 504 : 502, message })
@@ -259,19 +269,14 @@ function finishReason(reason: Json | undefined, told: JsonObject): string {
 }
 
 /** `billed_units` where there are any: `tokens` counts a preamble that is Cohere's own. */
-function usageOf(usage: Json | undefined): JsonObject | undefined {
-  if (!isObject(usage)) return undefined
-  const counts = [usage.billed_units, usage.tokens].find(units => isObject(units) && typeof units.input_tokens === 'number')
-  if (!isObject(counts)) return undefined
-  const [input, output] = [Number(counts.input_tokens), Number(counts.output_tokens ?? 0)]
+function reportedUsage(usage: Json | undefined): Reported | null {
+  if (!isObject(usage)) return null
+  const units = [usage.billed_units, usage.tokens].find(each => isObject(each) && typeof each.input_tokens === 'number')
+  if (!isObject(units)) return null
+  const read = counts({ ...units, cached_tokens: usage.cached_tokens ?? 0 }, ['input_tokens', 'output_tokens', 'cached_tokens'])
+  if (read === null) return null
   // The cache is counted in tokens, not in billed units: it may hold the preamble as well.
-  const cached = Math.min(typeof usage.cached_tokens === 'number' ? usage.cached_tokens : 0, input)
-  return {
-    prompt_tokens: input,
-    completion_tokens: output,
-    total_tokens: input + output,
-    prompt_tokens_details: { cached_tokens: cached },
-  }
+  return { input: read.input_tokens, output: read.output_tokens, cached: Math.min(read.cached_tokens, read.input_tokens), reasoning: 0 }
 }
 
 function joined(parts: readonly Json[], type: 'text' | 'thinking'): string {
@@ -280,10 +285,6 @@ function joined(parts: readonly Json[], type: 'text' | 'thinking'): string {
 
 function unsupported(param: string, taken: string): GatewayError {
   return new GatewayError('invalid_request', `${param} is of a kind that this model does not take: it takes ${taken}.`, { param })
-}
-
-function defined(object: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
 }
 
 /** `null` in an optional field means that it is absent. */

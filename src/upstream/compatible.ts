@@ -1,8 +1,10 @@
 import type { ProviderSettings } from '../config/config.js'
 import { documentTexts } from '../documents.js'
 import type { Surface } from '../endpoints/endpoint.js'
-import { isObject, type JsonObject } from '../json.js'
-import type { Call, HeaderFields, Provider, Wire } from './providers/provider.js'
+import { isObject, type Json, type JsonObject } from '../json.js'
+import { eventObject } from './chat/answer.js'
+import { readFailure } from './failure.js'
+import { type Call, type EventTranslator, type HeaderFields, type Provider, ProviderFailure, type Wire } from './providers/provider.js'
 
 /** What is peculiar to one OpenAI-compatible server. What is absent is as with OpenAI. */
 export interface Facts {
@@ -85,6 +87,24 @@ export function renamed(names: Readonly<Record<string, string>>): (body: JsonObj
       return other !== name && other in body ? [] : [[other, value]]
     })
     return fromPairs(moved)
+  }
+}
+
+/**
+ * The stream of a server that speaks OpenAI's wire in its own way: `change` is given each chunk, and usage that stands beside choices comes
+ * in a chunk of its own; `finish_reason` is always there. What else such servers break is mended in all streams alike.
+ */
+export function changedChunks(change: (chunk: JsonObject) => JsonObject = chunk => chunk): EventTranslator {
+  return {
+    event({ data }) {
+      const chunk = change(eventObject(data))
+      if (chunk.error !== undefined && chunk.error !== null) throw new ProviderFailure(readFailure(200, chunk))
+      const { choices, usage, ...rest } = chunk
+      if (!Array.isArray(choices) || choices.length === 0) return [chunk]
+      const told = { ...rest, choices: choices.map((choice: Json) => (isObject(choice) ? { finish_reason: null, ...choice } : choice)) }
+      return isObject(usage) ? [told, { ...rest, choices: [], usage }] : [told]
+    },
+    end: () => [],
   }
 }
 

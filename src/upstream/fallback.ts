@@ -154,7 +154,7 @@ async function attempt(
     now: () => services.clock.now(),
   })
   const leave = (): void => {
-    if (settings.on_disconnect === 'drain' && services.drains.take(started.answered)) return
+    if (settings.on_disconnect === 'drain' && !exchange.drained && services.drains.take(started.answered)) return
     const billable = { target, tally, upstreamRequestId: null }
     started.abort(started.sent ? new Abandoned(billable) : leftEarly())
   }

@@ -48,6 +48,19 @@ t.test('a config that can be used is printed as it counts, its secrets hidden, i
   t.match(stderr, /^x\.yaml:4:29: the secret of keys\.k is short[^\n]*\n$/)
 })
 
+t.test('models of the catalog that have no price are listed, and the rest can be used', async t => {
+  const yaml = `providers: {openai: {kind: sandbox}}\ncatalog: [openai]\nprices: p.yaml\n`
+  const prices = 'openai/gpt-4o: {input: 7, output: 8}\nopenai/o1: {input: 1}\n'
+  const { code, stdout, stderr } = await check(t, ['-c', 'x.yaml'], { 'x.yaml': yaml, 'p.yaml': prices })
+  t.equal(code, 0)
+  t.match(stdout, /^ {2}openai\/gpt-4o:\n[\s\S]* {6}input: 7\n/m)
+  t.notMatch(stdout, 'openai/o1')
+  const [head, ...lines] = stderr.split('\n')
+  t.equal(head, 'not served, for want of a price (in prices; the fields that are missing):')
+  t.ok(lines.includes('  openai/gpt-4o-mini   input, output'), stderr)
+  t.ok(lines.includes('  openai/o1            output'), stderr)
+})
+
 t.test('help, and what is no option', async t => {
   t.strictSame(await check(t, ['--help']), { code: 0, stdout: usage, stderr: '' })
   const { code, stdout, stderr } = await check(t, ['--confg', 'x'])

@@ -4,6 +4,7 @@ import t from 'tap'
 import { sha256Of } from '../../src/config/keys.js'
 import { loadConfig } from '../../src/config/load.js'
 import type { ConfigError } from '../../src/config/problems.js'
+import { loadKinds } from '../../src/upstream/kinds.js'
 import { BASE, KINDS, load, problems, ROOT } from './loading.js'
 
 t.test('a target is the model as it is there: its own price, cap and options, and what it does not say as the model has it', async t => {
@@ -361,11 +362,18 @@ t.test('certificate and key must exist and belong together', async t => {
 })
 
 t.test('the shipped file and the examples load without a warning', async t => {
-  const env = { OPENAI_API_KEY: 'sk-test', APP_KEY: 'mgk_0123456789abcdef' }
+  const kinds = await loadKinds()
+  const env = { OPENAI_API_KEY: 'sk-test', MISTRAL_API_KEY: 'test', APP_KEY: 'mgk_0123456789abcdef' }
   const readFile = (path: string) =>
     path.startsWith('/run/secrets/') ? `mgk_${path.split('/').at(-1)}_0123456789` : readFileSync(path, 'utf8')
-  for (const file of ['gateway.yaml', 'config/examples/openai.yaml', 'config/examples/local.yaml', 'config/examples/sidecar.yaml']) {
-    const { config, warnings } = loadConfig(file, { env, kinds: KINDS, cwd: ROOT, readFile })
+  for (const file of [
+    'gateway.yaml',
+    'config/examples/openai.yaml',
+    'config/examples/local.yaml',
+    'config/examples/sidecar.yaml',
+    'config/examples/catalog.yaml',
+  ]) {
+    const { config, warnings } = loadConfig(file, { env, kinds, cwd: ROOT, readFile })
     t.strictSame(warnings, [], file)
     t.ok(config.models.size > 0 && config.keys.size > 0, file)
     const modeline = readFileSync(join(ROOT, file), 'utf8').split('\n', 1)[0]

@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { knownModels } from '../../src/config/known-models.js'
+import { KnownModels } from '../../src/config/known-models.js'
 import { loadKinds } from '../../src/upstream/kinds.js'
+import { problems } from './loading.js'
 
 const root = new URL('../../../', import.meta.url)
 const folder = new URL('config/models/', root)
@@ -42,19 +43,38 @@ t.test('each file is named after a kind of provider', async t => {
 
 t.test('each is found by the kind of its provider and its own name, and the kind has its surfaces', async t => {
   const kinds = await loadKinds()
-  const known = knownModels()
+  const known = new KnownModels()
   for (const file of readdirSync(folder)) {
     const kind = file.replace(/\.yaml$/, '')
     for (const [model, fields] of Object.entries(
       parse(readFileSync(new URL(file, folder), 'utf8')) as Record<string, { surfaces?: string[] }>,
     )) {
-      t.strictSame(known(kind, model), fields)
-      t.strictSame(known(`${kind}-compat`, model), fields)
+      t.strictSame(known.of(kind, model), fields)
+      t.strictSame(known.of(`${kind}-compat`, model), fields)
       const surfaces = kinds.get(kind)?.surfaces ?? []
       t.strictSame(fields.surfaces?.filter(surface => !surfaces.includes(surface)) ?? [], [], `${kind} ${model}`)
     }
   }
-  t.strictSame(known('openai', 'unheard-of'), {})
+  t.strictSame(known.of('openai', 'unheard-of'), {})
+})
+
+t.test('a surface that a kind does not have is refused in the config, by every kind', async t => {
+  const kinds = await loadKinds()
+  const all = ['chat', 'completions', 'rerank', 'moderations', 'embeddings']
+  for (const [kind, { surfaces }] of kinds) {
+    const lines = problems(
+      `providers: {p: {kind: ${kind}, base_url: "https://x.example"}}\nmodels:\n  p/m:\n    price: {request: 1}\n    surfaces: [${all.join(', ')}]\n`,
+      { kinds },
+    )
+    t.strictSame(
+      lines.map(line => line.replace(/^\S+ models\.p\/m\.surfaces\[\d\]: /, '')),
+      all
+        .filter(surface => !surfaces.includes(surface))
+        .map(surface => `the kind "${kind}" has no ${surface} (it has ${surfaces.join(', ')})`),
+      kind,
+    )
+  }
+  t.strictSame([...(kinds.get('anthropic')?.surfaces ?? [])], ['chat'])
 })
 
 function count(value: unknown): boolean {

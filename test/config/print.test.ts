@@ -89,6 +89,7 @@ models:
     default_max_tokens: 2048
     context: null
     tokenizer: null
+    estimate: calibrated
     parameters: null
     surfaces: null
     attempts: 3
@@ -108,6 +109,7 @@ models:
     default_max_tokens: 2048
     context: null
     tokenizer: null
+    estimate: calibrated
     parameters: null
     surfaces: null
     fallback: []

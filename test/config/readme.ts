@@ -6,7 +6,13 @@ import { code, table } from '../support/markdown.js'
 import { ROOT } from '../support/paths.js'
 
 /** Configs that people read; what they say of a key is its example where the schema has none. */
-const SHOWN = ['gateway.yaml', 'config/examples/openai.yaml', 'config/examples/sidecar.yaml', 'config/examples/local.yaml']
+const SHOWN = [
+  'gateway.yaml',
+  'config/examples/openai.yaml',
+  'config/examples/sidecar.yaml',
+  'config/examples/local.yaml',
+  'config/examples/catalog.yaml',
+]
 
 /** Every key of gateway.yaml, section by section, as Markdown: what the schema says, and nothing else. */
 export function settings(schema: JsonObject): string {

@@ -81,7 +81,7 @@ t.test('the estimate covers every prompt, every choice and every candidate that 
     { numRuns: 50 },
   )
   const tokens = promptTokens([1, 2, 3], familyOf(model))
-  t.strictSame(completions.estimate({ prompt: [1, 2, 3], max_tokens: 10 }, model), { input: tokens, output: 10 })
+  t.strictSame(completions.estimate({ prompt: [1, 2, 3], max_tokens: 10 }, model), { input: tokens, fixed: 3, output: 10 })
   t.equal(completions.estimate({ prompt: [[1], [2]], max_tokens: 10 }, model).output, 20)
 })
 

@@ -7,6 +7,7 @@ import { checkBodyHeaders, parseBody, readBody } from '../../src/http/body.js'
 import { errorFields } from '../../src/http/headers.js'
 import { type Listener, listen } from '../../src/http/listener.js'
 import { sendJson, sendStreamHead } from '../../src/http/respond.js'
+import { Room } from '../../src/http/room.js'
 
 interface Options {
   readonly handle?: (request: IncomingMessage, response: ServerResponse) => void
@@ -23,7 +24,7 @@ async function echo(
   try {
     checkBodyHeaders(request)
     if (request.headers.expect !== undefined) response.writeContinue()
-    const body = parseBody(await readBody(request, bytesMax, timeoutMs))
+    const body = parseBody(await readBody(request, bytesMax, timeoutMs, new Room()))
     sendJson(response, 200, 'req_1', {}, JSON.stringify({ size: JSON.stringify(body).length }), 1_000)
   } catch (fault) {
     const error = asGatewayError(fault)
@@ -162,7 +163,7 @@ t.test('a client that leaves before its body is whole is noticed, also when it h
         request.on('error', () => {})
         await new Promise<void>(resolve => response.once('close', () => setTimeout(resolve, 50)))
       }
-      await readBody(request, 100, 5_000).catch(error => codes.push(error.code))
+      await readBody(request, 100, 5_000, new Room()).catch(error => codes.push(error.code))
       late?.()
     },
   })
@@ -175,6 +176,53 @@ t.test('a client that leaves before its body is whole is noticed, also when it h
     t.ok(performance.now() - started < 2_000, path)
   }
   t.strictSame(codes, ['client_closed', 'client_closed'])
+})
+
+t.test('the bodies of all requests share one room', async t => {
+  const room = new Room(1_000)
+  const bodies: Promise<unknown>[] = []
+  const listener = await listening(t, {
+    handle: (request, response) => {
+      const body = readBody(request, 5_000, 5_000, room).then(
+        bytes => bytes.length,
+        error => error.code,
+      )
+      bodies.push(body)
+      void body.then(() => sendJson(response, 200, 'req_1', {}, '{}', 1_000))
+    },
+  })
+  const send = async (size: number): Promise<Socket> => {
+    const socket = await open(listener)
+    socket.write(`${POST}content-length: 900\r\n\r\n${'x'.repeat(size)}`)
+    return socket
+  }
+  const first = await send(600)
+  while (room.taken < 600) await new Promise(resolve => setTimeout(resolve, 5))
+  await send(600)
+  while (bodies.length < 2) await new Promise(resolve => setTimeout(resolve, 5))
+  t.equal(await bodies[1], 'overloaded')
+  t.equal(room.taken, 600, 'what was refused takes nothing')
+  first.write('x'.repeat(300))
+  t.equal(await bodies[0], 900)
+  t.equal(room.taken, 900, 'what was read stays taken')
+  room.give(900)
+  const left = await send(800)
+  while (room.taken < 800) await new Promise(resolve => setTimeout(resolve, 5))
+  left.destroy()
+  t.equal(await bodies[2], 'client_closed')
+  t.equal(room.taken, 0)
+})
+
+t.test('a body that as good as stands still is given up long before its time is over', async t => {
+  const listener = await listening(t, { timeoutMs: 60_000 })
+  const socket = await open(listener)
+  const answer = all(socket)
+  const started = performance.now()
+  socket.write(`${POST}content-length: 5000\r\n\r\n`)
+  const drip = setInterval(() => socket.write('x'), 500)
+  t.match(await answer, /^HTTP\/1.1 408 [\s\S]*"code":"request_timeout"/)
+  clearInterval(drip)
+  t.ok(performance.now() - started < 13_000)
 })
 
 t.test('a refusal arrives whole while a large body is still being sent', async t => {

@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
-import type { Ledger } from '../../src/ledger/ledger.js'
-import { openLedger } from '../../src/ledger/sqlite.js'
+import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { openFile } from '../../src/ledger/sqlite-file.js'
 import { script } from './script.js'
 
@@ -16,7 +15,7 @@ function refused(t: Test, path: string, message: RegExp, create = true): Promise
   return t.rejects(openLedger({ path, durability: 'power', create }), { code: 'ledger_unavailable', message }, String(message))
 }
 
-async function opened(t: Test, path: string): Promise<Ledger> {
+async function opened(t: Test, path: string): Promise<SqliteLedger> {
   const ledger = await openLedger({ path, durability: 'power', create: false })
   t.teardown(() => ledger.close())
   return ledger
@@ -57,7 +56,7 @@ t.test('what SQLite is set to, also in a file that is there already', async t =>
   ]
   t.strictSame(
     settings.map(name => file.db.pragma(name, { simple: true })),
-    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d47574c, 1],
+    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d47574c, 2],
   )
 })
 
@@ -79,11 +78,43 @@ t.test('a file that is missing is only made when that is wanted', async t => {
 t.test('a ledger of a newer gateway is refused, and not touched', async t => {
   const path = await made(t)
   const db = new Database(path)
-  db.pragma('user_version = 2')
+  db.pragma('user_version = 3')
   db.close()
   const before = readFileSync(path)
-  await refused(t, path, /was written by a newer gateway \(its schema is 2, this gateway knows 1\): run that version, or restore a backup/)
+  await refused(t, path, /was written by a newer gateway \(its schema is 3, this gateway knows 2\): run that version, or restore a backup/)
   t.strictSame(readFileSync(path), before)
+})
+
+t.test('a ledger of the version before is made one of this version, with all that is in it', async t => {
+  const path = join(t.testdir(), 'ledger.db')
+  const db = new Database(path)
+  db.pragma('page_size = 2048')
+  db.exec(readFileSync(new URL('../../../test/fixtures/ledger/version-1.sql', import.meta.url), 'utf8'))
+  db.close()
+  const ledger = await openLedger({ path, durability: 'power', create: false })
+  await script(t, ledger, 'balance acme -> posted=450 pending=100\nopen -> r2\nverify -> same')
+  t.strictSame(await ledger.calibrations(), [])
+  await ledger.keep([{ model: 'openai/gpt-4o-mini', basis: '1', state: '[[1,2]]' }])
+  await ledger.close()
+  const made = (path: string) => {
+    const db = new Database(path, { readonly: true })
+    t.teardown(() => db.close())
+    return [db.pragma('user_version', { simple: true }), db.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all()]
+  }
+  const fresh = join(dirname(path), 'fresh.db')
+  await (await openLedger({ path: fresh, durability: 'power', create: true })).close()
+  t.strictSame(made(path), made(fresh), 'the tables are those of a new file')
+})
+
+t.test('what models have taught is kept, the last of each model and basis', async t => {
+  const path = await made(t)
+  const ledger = await openLedger({ path, durability: 'power', create: false })
+  const kept = (model: string, basis: string, state: string) => ({ model, basis, state })
+  await ledger.keep([])
+  await ledger.keep([kept('b/m', '1', '[]'), kept('a/m', '1', '[[1,1]]')])
+  await ledger.keep([kept('a/m', '2', '[]'), kept('a/m', '1', '[[1,2]]')])
+  await ledger.close()
+  t.strictSame(await (await opened(t, path)).calibrations(), [kept('a/m', '1', '[[1,2]]'), kept('a/m', '2', '[]'), kept('b/m', '1', '[]')])
 })
 
 t.test('an SQLite file of another program is refused, and not touched', async t => {

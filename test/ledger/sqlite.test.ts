@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
@@ -274,6 +275,20 @@ t.test('a backup is whole, private, and taken while others write', async t => {
   t.equal(admission.admitted, true)
   await t.rejects(ledger.backup(join(folder, 'copy.db')), { code: 'EEXIST' })
   await script(t, await opened(t, join(folder, 'copy.db')), 'balance acme -> posted=0 pending=600\nverify -> same')
+})
+
+t.test('a ledger that is closed while it is copied waits for the copy', async t => {
+  const folder = t.testdir()
+  const ledger = await opened(t, join(folder, 'ledger.db'))
+  const ids = Array.from({ length: 200 }, (_, i) => `r${i}`)
+  await Promise.all(ids.map(id => ledger.hold({ id, at: AT, claims: [], record: admissionRecord({ price: 'x'.repeat(20_000) }) })))
+  const path = join(folder, 'copy.db')
+  const backup = ledger.backup(path)
+  while (!existsSync(path) || statSync(path).size === 0) await new Promise(resolve => setImmediate(resolve))
+  await Promise.all([backup, ledger.close()])
+  const copy = await opened(t, join(folder, 'copy.db'))
+  t.equal((await copy.open()).length, 200)
+  t.strictSame(await copy.verify(), [])
 })
 
 t.test('the log is moved into the file again and again, and nothing is lost', async t => {

@@ -9,7 +9,7 @@ import { toolTokens } from '../../src/metering/tools.js'
 import { sampleModel } from '../support/sample-call.js'
 
 const gpt = sampleModel({ upstream: 'gpt-4o' })
-const tokens = (body: JsonObject, model = gpt) => chatTokens(body, model)
+const tokens = (body: JsonObject, model = gpt) => chatTokens(body, model).input
 const said = (content: JsonObject['content'], more: JsonObject = {}) => ({ messages: [{ role: 'user', content, ...more }] })
 
 interface Row {
@@ -106,6 +106,20 @@ t.test('each thing that a provider counts adds to the estimate', async t => {
   t.equal(tokens({ ...said('Hello'), response_format: { type: 'text' } }), tokens(said('Hello')))
   t.equal(tokens({ ...said('Hello'), tools: [] }), tokens(said('Hello')))
   t.equal(tokens({ ...said('Hello'), tool_choice: 'auto' }), tokens(said('Hello')))
+})
+
+t.test('what images, audio and files are is told apart: no text, and no words around it', async t => {
+  const image = { type: 'image_url', image_url: { url: 'https://acme.example/lamp.png', detail: 'low' } }
+  const audio = { type: 'input_audio', input_audio: { data: 'UklGRg==', format: 'wav' } }
+  const pdf = { type: 'file', file: { file_id: 'file-1' } }
+  const words = { type: 'text', text: 'What is this?' }
+  const text = { type: 'file', file: { file_data: `data:text/plain;base64,${Buffer.from('a lamp').toString('base64')}` } }
+  t.strictSame(chatTokens(said([words, text]), gpt).fixed, 0)
+  for (const part of [image, audio, pdf]) {
+    const { input, fixed = 0 } = chatTokens(said([words, part]), gpt)
+    t.ok(fixed > 0, part.type)
+    t.equal(input - fixed, tokens(said([words])), part.type)
+  }
 })
 
 t.test('base64 is never counted as text', async t => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
-import { familyOf, promptTokens, textTokens } from '../../src/metering/estimate.js'
+import { familyOf, promptTokens, textTokens, tokenIds } from '../../src/metering/estimate.js'
 import { TextSum } from '../../src/metering/text.js'
 import { FAMILIES, type Family, isFamily } from '../../src/metering/tokenizers.js'
 
@@ -166,11 +166,14 @@ t.test('takes time in proportion to the text, whatever it is', async t => {
   const kinds: readonly string[] = ['a', 'aB3', '\u0436', '漢', ' ', '\n ', '!', '=', '🙂', '\u0301', `${'x'.repeat(31)}.`, '٣']
   for (const unit of kinds) {
     const text = unit.repeat(Math.ceil(200_000 / unit.length))
-    textTokens(text, 'o200k')
-    const start = performance.now()
-    textTokens(text, 'o200k')
-    // Some 2 ms here; a tokenizer takes seconds for some of them.
-    t.ok(performance.now() - start < 100, JSON.stringify(unit.slice(0, 4)))
+    // Some 2 ms here; a tokenizer takes seconds for some of them. The least of several, since other processes are busy, too.
+    let least = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 10 && least > 100; round++) {
+      const start = performance.now()
+      textTokens(text, 'o200k')
+      least = Math.min(least, performance.now() - start)
+    }
+    t.ok(least < 100, `${JSON.stringify(unit.slice(0, 4))}: ${least} ms`)
   }
 })
 
@@ -181,6 +184,18 @@ t.test('prompts: texts are estimated, token ids counted', async t => {
   t.equal(promptTokens(['Hello', 'Hello'], 'bytes'), 10)
   t.equal(promptTokens(undefined, 'o200k'), 0)
   t.equal(promptTokens('', 'o200k'), 0)
+  t.strictSame(
+    [
+      undefined,
+      'Hello',
+      [1, 2, 3],
+      [
+        [1, 2],
+        ['Hello', 4],
+      ],
+    ].map(tokenIds),
+    [0, 0, 3, 3],
+  )
 })
 
 t.test('the tokenizer of a model: its setting, its name, the kind of its provider', async t => {

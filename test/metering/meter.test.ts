@@ -65,6 +65,10 @@ t.test('a usage that can not be is none', async t => {
     JSON.parse('{"prompt_tokens": 1e400, "completion_tokens": 5}'),
     { prompt_tokens: Number.NaN, completion_tokens: 5 },
     tokens(2 ** 53, 5),
+    // Two of these would be more than a counter holds, and the second could never be settled.
+    tokens(Number.MAX_SAFE_INTEGER, 5),
+    tokens(5, 1_000_000_001),
+    tokens(5, 5, 1_000_000_001),
     { prompt_tokens: [5], completion_tokens: 5 },
     { prompt_tokens: true, completion_tokens: 5 },
     { ...tokens(5, 5), prompt_tokens_details: { cached_tokens: -1 } },

@@ -134,11 +134,15 @@ t.test('on_disconnect: drain reads the answer to its end, and charges what the p
   }
 })
 
-/** Writes chunks as fast as they are taken. */
+const FLOOD_BYTES = 256 * 1024 * 1024
+
+/** Writes chunks as fast as they are taken, up to the bytes above. */
 function flood(response: ServerResponse, stream: OpenStream, count: (bytes: number) => void): void {
   const piece = 'x'.repeat(16_384)
+  let left = FLOOD_BYTES
   const more = (): void => {
-    while (!response.destroyed) {
+    while (!response.destroyed && left > 0) {
+      left -= piece.length
       stream.say(piece)
       count(piece.length)
       if (response.writableNeedDrain) {
@@ -157,19 +161,19 @@ t.test('a client that stops reading holds the provider back, and is cut after ti
       written += bytes
     })
   })
-  const running = await gateway(t, yaml(up.url, { more: 'timeout: {write: 700ms}' }))
+  const running = await gateway(t, yaml(up.url, { more: 'timeout: {write: 3s}' }))
   const talking: Talk = talk(running.url + CHAT, { body: body(true), read: false })
   const started = performance.now()
   await talking.head
   const seen = await arrived(up, 1)
-  await sleep(300)
-  const then = written
-  await sleep(200)
+  // Sockets fill first, which takes a busy machine a while; then the count stands still.
+  let then = -1
+  for (const until = started + 2500; then !== written && performance.now() < until; await sleep(200)) then = written
   t.equal(written, then, 'the provider waits')
   t.ok(written < 48 * 1024 * 1024, `${written} bytes are on their way: what sockets hold`)
   await seen.closed
   const tookMs = performance.now() - started
-  t.ok(tookMs >= 600 && tookMs < 5000, `cut after ${Math.round(tookMs)} ms`)
+  t.ok(tookMs >= 2900 && tookMs < 10_000, `cut after ${Math.round(tookMs)} ms`)
   t.match(await settled(t, running), [{ state: 'partial', ended_by: 'client', status: 499 }])
   const head = await talking.head
   head.resume()

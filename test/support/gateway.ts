@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { UsageRecord } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { BIN } from './paths.js'
+import { bare } from './program.js'
 
 export interface RunningGateway {
   readonly url: string
@@ -65,7 +66,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const file = join(folder, 'gateway.yaml')
   const rewrite = (text: string): void => writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:0\n${text}`)
   rewrite(yaml)
-  const command = [...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file]
+  const command = bare([...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file], options.env?.NODE_OPTIONS)
   const child = spawn(command[0] as string, command.slice(1), {
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -33,6 +33,7 @@ const COLLECTED: Collected = {
     ['app-a', 'day', 0.5],
     ['gone', 'day', 1],
   ],
+  corrections: [['openai/gpt', 1.07]],
 }
 
 function metrics(over: Partial<MetricsOptions> = {}): Metrics {
@@ -190,6 +191,7 @@ t.test('gauges of the ledger are read at each scrape, known accounts and keys al
   t.equal(first.get('ledger_bytes'), 4096)
   t.equal(first.get('ledger_wal_bytes'), 512)
   t.equal(first.get('wallet_balance_rial{account="acme"}'), 5_000_000)
+  t.equal(first.get('estimate_correction{model="openai/gpt"}'), 1.07)
   t.equal(first.get('key_budget_used_ratio{key="app-a",window="day"}'), 0.75, 'the budget nearest to its end')
   t.equal(first.get('collect_successful'), 1)
   t.equal([...first.keys()].filter(name => name.includes('gone')).length, 0)
@@ -213,7 +215,8 @@ t.test('a ledger that cannot be read leaves its gauges out, and the rest in', as
   t.match(heard, [{ message: 'disk gone' }])
   t.equal(found.get('collect_successful'), 0)
   t.equal(found.get('key_requests_total{key="app-a"}'), 1)
-  for (const name of ['holds_open', 'held_rial', 'wallet_balance_rial{account="acme"}']) t.equal(found.has(name), false, name)
+  for (const name of ['holds_open', 'held_rial', 'wallet_balance_rial{account="acme"}', 'estimate_correction{model="openai/gpt"}'])
+    t.equal(found.has(name), false, name)
 })
 
 t.test('a ledger that does not answer delays a scrape by two seconds at most, and is asked once', async t => {

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../json.js'
+import { isObject, type Json, type JsonObject } from '../../json.js'
 import type { Call, Failure } from '../providers/provider.js'
 import { ProviderFailure } from '../providers/provider.js'
 
@@ -79,6 +79,22 @@ export function counts<const Name extends string>(source: JsonObject, names: rea
     read[name] = value
   }
   return read
+}
+
+/** The JSON of an event's data. */
+export function eventJson(data: string): unknown {
+  try {
+    return JSON.parse(data)
+  } catch {
+    throw noAnswer('The provider sent an event that is no JSON object.')
+  }
+}
+
+/** The JSON object of an event's data. */
+export function eventObject(data: string): JsonObject {
+  const event = eventJson(data)
+  if (!isObject(event)) throw noAnswer('The provider sent an event that is no JSON object.')
+  return event
 }
 
 /** A value that the provider sent, as JSON text. Throws where it is nested too deeply to be written. */

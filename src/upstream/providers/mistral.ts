@@ -1,6 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../json.js'
-import { compatible, only, renamed } from '../compatible.js'
-import { tidied } from '../tidy.js'
+import { changedChunks, compatible, only, renamed } from '../compatible.js'
 
 /**
  * Mistral. It answers 422 to any field that it does not know, at any depth, so that only those that it knows are sent: `seed` is called
@@ -20,10 +19,8 @@ export default compatible('mistral', {
       if (!Array.isArray(body.choices)) return body
       return withCached({ ...body, choices: body.choices.map(choice) })
     },
-    events(call) {
-      const tidy = tidied(call, plainContent)
-      return { event: event => tidy.event(event), end: () => [...tidy.end()].map(withCached) }
-    },
+    events: () =>
+      changedChunks(chunk => withCached(Array.isArray(chunk.choices) ? { ...chunk, choices: chunk.choices.map(delta) } : chunk)),
   },
   completions: { request: body => known(spelled(body)) },
   // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
@@ -74,6 +71,10 @@ function message(given: Json): Json {
 
 function choice(given: Json): Json {
   return isObject(given) && isObject(given.message) ? { ...given, message: plainContent(given.message) } : given
+}
+
+function delta(given: Json): Json {
+  return isObject(given) && isObject(given.delta) ? { ...given, delta: plainContent(given.delta) } : given
 }
 
 /** A message or delta whose content is a string. */

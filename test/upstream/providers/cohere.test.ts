@@ -166,7 +166,13 @@ t.test('a whole answer: thinking, plan, calls, and what is billed', async t => {
       },
     ],
     // 880 cached tokens are of the hidden preamble for the most part: never more than the input that is billed.
-    usage: { prompt_tokens: 37, completion_tokens: 22, total_tokens: 59, prompt_tokens_details: { cached_tokens: 37 } },
+    usage: {
+      prompt_tokens: 37,
+      completion_tokens: 22,
+      total_tokens: 59,
+      prompt_tokens_details: { cached_tokens: 37 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    },
   })
 })
 
@@ -191,7 +197,13 @@ t.test('a stream with thinking', async t => {
     { content: 'سلام' },
     { content: ', hello 👋' },
     'stop',
-    { prompt_tokens: 4, completion_tokens: 11, total_tokens: 15, prompt_tokens_details: { cached_tokens: 4 } },
+    {
+      prompt_tokens: 4,
+      completion_tokens: 11,
+      total_tokens: 15,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    },
   ])
   t.strictSame(chunks[0], {
     id: 'chatcmpl-01K9ZB3J6Q0V8N7T5R4W2Y1XCD',
@@ -221,7 +233,13 @@ t.test('a stream with a plan and calls; a call without arguments has an empty ob
     called(2, 'today_3', 'today'),
     written(2, '{}'),
     'tool_calls',
-    { prompt_tokens: 37, completion_tokens: 22, total_tokens: 59, prompt_tokens_details: { cached_tokens: 0 } },
+    {
+      prompt_tokens: 37,
+      completion_tokens: 22,
+      total_tokens: 59,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    },
   ])
 })
 

@@ -8,10 +8,11 @@ import geminiCompat from '../../../src/upstream/providers/gemini-compat.js'
 import mistral from '../../../src/upstream/providers/mistral.js'
 import ollama from '../../../src/upstream/providers/ollama.js'
 import openai from '../../../src/upstream/providers/openai.js'
-import type { Provider } from '../../../src/upstream/providers/provider.js'
+import type { Provider, Wire } from '../../../src/upstream/providers/provider.js'
 import together from '../../../src/upstream/providers/together.js'
+import { chunksIn, framed, tell } from '../../support/answer-stream.js'
 import { sampleCall, sampleModel } from '../../support/sample-call.js'
-import { everySplit, faults, fixture, translated } from '../../support/sse-split.js'
+import { everySplit, faults, fixture } from '../../support/sse-split.js'
 
 const sent = (provider: Provider, surface: Surface, body: JsonObject, model = sampleModel()) => {
   const call = sampleCall(surface, body, model)
@@ -213,7 +214,9 @@ const streams: [Provider, string, unknown[]][] = [
           },
         ],
       },
-      { tool_calls: [{ index: 1, id: 'call_01K9ZB3J6Q0V8N7T5R4W2Y1XCD_1', type: 'function', function: { arguments: '{}', name: 'now' } }] },
+      {
+        tool_calls: [{ index: 1, id: 'call_01K9ZB3J6Q0V8N7T5R4W2Y1XCD_0_1', type: 'function', function: { arguments: '{}', name: 'now' } }],
+      },
       { prompt_tokens: 60, completion_tokens: 20, total_tokens: 125 },
     ],
   ],
@@ -222,33 +225,28 @@ const streams: [Provider, string, unknown[]][] = [
 for (const [provider, name, expected] of streams) {
   t.test(`${provider.kind}: a stream is brought back to the rules, wherever it is cut`, async t => {
     const bytes = fixture(name)
-    const events = () => {
-      const translator = provider.wires.chat?.events?.(sampleCall('chat', { stream: true }))
-      if (translator === undefined) throw new Error('no translator')
-      return translator
-    }
-    const chunks = translated(events(), [bytes])
+    const wire = wireOf(provider)
+    const { text, ended } = tell([bytes], { wire })
+    t.equal(ended, 'done')
+    const chunks = chunksIn(text)
     t.strictSame(faults(chunks), [])
     const deltas = chunks.map(({ choices, usage }) => usage ?? (choices as JsonObject[])[0]?.delta)
     t.strictSame(deltas, expected)
     t.match(chunks[0], { id: 'chatcmpl-01K9ZB3J6Q0V8N7T5R4W2Y1XCD', model: 'acme/model-1', created: 1741569952 })
-    const whole = JSON.stringify(chunks)
-    t.equal(everySplit(bytes).filter(pieces => JSON.stringify(translated(events(), pieces)) !== whole).length, 0)
+    t.equal(everySplit(bytes).filter(pieces => tell(pieces, { wire }).text !== text).length, 0)
+    t.notMatch(tell([bytes], { wire, includeUsage: false }).text, 'usage', 'a client that did not ask for usage gets none')
     const last = bytes.lastIndexOf('data: {')
-    t.throws(() => translated(events(), [bytes.subarray(0, last)]), { name: 'ProviderFailure' }, 'the end is missing')
+    t.match(tell([bytes.subarray(0, last)], { wire }).error, { name: 'ProviderFailure' }, 'the end is missing')
   })
 }
 
 t.test('the rules that imitators break', async t => {
   const chunk = (choices: JsonObject[], more: JsonObject = {}) => ({ id: 'chatcmpl-x', created: 1741569952, choices, ...more })
-  const run = (...given: JsonObject[]) => {
-    const translator = geminiCompat.wires.chat?.events?.(sampleCall('chat', {}))
-    return [...given.flatMap(each => translator?.event({ data: JSON.stringify(each) }) ?? []), ...(translator?.end() ?? [])]
-  }
+  const run = (...given: JsonObject[]) => tell([framed(given)], { wire: wireOf(geminiCompat) })
   const called = (given: JsonObject) => chunk([{ index: 0, delta: { tool_calls: [given] } }])
   const end = chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }])
   const calls = (...given: JsonObject[]) =>
-    run(...given.map(called), end).flatMap(each =>
+    chunksIn(run(...given.map(called), end).text).flatMap(each =>
       (each.choices as { delta: { tool_calls?: JsonObject[] } }[]).flatMap(({ delta }) => delta.tool_calls ?? []),
     )
 
@@ -266,13 +264,15 @@ t.test('the rules that imitators break', async t => {
   t.strictSame(calls({ id: 'a', function: f }, { id: 'a', function: rest }), whole, 'no index: by id')
   t.strictSame(calls({ id: 'a', function: f }, { function: rest }), whole, 'no index, no id: the last one')
 
-  const messy = run(
-    chunk([{ index: 1, delta: { content: 'b' } }]),
-    chunk([{ index: 0, delta: { role: '', content: 'a' } }], { usage: { total_tokens: 1 } }),
-    chunk([{ index: 1, delta: { role: 'assistant' }, finish_reason: 'stop' }]),
-    chunk([], { usage: { total_tokens: 2 } }),
-    chunk([], { prompt_filter_results: [] }),
-    chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]),
+  const messy = chunksIn(
+    run(
+      chunk([{ index: 1, delta: { content: 'b' } }]),
+      chunk([{ index: 0, delta: { role: '', content: 'a' } }], { usage: { total_tokens: 1 } }),
+      chunk([{ index: 1, delta: { role: 'assistant' }, finish_reason: 'stop' }]),
+      chunk([], { usage: { total_tokens: 2 } }),
+      chunk([], { prompt_filter_results: [] }),
+      chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]),
+    ).text,
   )
   t.strictSame(faults(messy), [])
   t.strictSame(messy.at(-1)?.usage, { total_tokens: 2 }, 'the last usage, once')
@@ -280,18 +280,21 @@ t.test('the rules that imitators break', async t => {
     messy.some(each => 'prompt_filter_results' in each),
     'what is not known passes',
   )
-  t.throws(
-    () =>
-      run(
-        chunk([
-          { index: 0, delta: {}, finish_reason: 'stop' },
-          { index: 1, delta: {} },
-        ]),
-      ),
-    { name: 'ProviderFailure' },
+  const open = run(
+    chunk([
+      { index: 0, delta: {}, finish_reason: 'stop' },
+      { index: 1, delta: {} },
+    ]),
   )
-  t.throws(() => run({ error: { code: 429, message: 'slow down' } }), {
+  t.match(open.error, { name: 'ProviderFailure' })
+  t.match(run({ error: { code: 429, message: 'slow down' } }).error, {
     name: 'ProviderFailure',
     failure: { status: 429, message: 'slow down' },
   })
 })
+
+function wireOf(provider: Provider): Wire {
+  const wire = provider.wires.chat
+  if (wire === undefined) throw new Error('no chat')
+  return wire
+}

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
-import { cutShort, jsonText, noAnswer, reported } from '../../chat/answer.js'
+import { cutShort, eventObject, jsonText, reported } from '../../chat/answer.js'
 import { Chunks } from '../../chat/chunks.js'
 import type { Call, EventTranslator, SseEvent } from '../provider.js'
 import { answerId, finishOf, reportedUsage, stringOf } from './answer.js'
@@ -34,7 +34,7 @@ class MessageStream implements EventTranslator {
 
   event({ data }: SseEvent): readonly JsonObject[] {
     if (this.#ended || data === '' || data === '[DONE]') return []
-    const event = parsed(data)
+    const event = eventObject(data)
     switch (event.type) {
       case 'message_start':
         this.#start(isObject(event.message) ? event.message : {})
@@ -122,14 +122,4 @@ class MessageStream implements EventTranslator {
     if (usage !== null) this.#chunks.usage(usage)
     return this.#chunks.take()
   }
-}
-
-function parsed(data: string): JsonObject {
-  try {
-    const event: unknown = JSON.parse(data)
-    if (isObject(event)) return event
-  } catch {
-    // Falls through: what is no JSON and what is no object are the same to the client.
-  }
-  throw noAnswer('The provider sent an event that is no JSON object.')
 }

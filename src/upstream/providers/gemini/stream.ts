@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
-import { cutShort, noAnswer, reported } from '../../chat/answer.js'
+import { cutShort, eventJson, noAnswer, reported } from '../../chat/answer.js'
 import { Chunks } from '../../chat/chunks.js'
 import type { Call, EventTranslator, SseEvent } from '../provider.js'
 import { answerId, type Candidate, callIds, candidatesOf, finishOf, isError, reportedUsage } from './answer.js'
@@ -26,7 +26,7 @@ class GenerateStream implements EventTranslator {
 
   event({ data }: SseEvent): readonly JsonObject[] {
     if (data === '' || data === '[DONE]') return []
-    const event = parsed(data)
+    const event = eventJson(data)
     if (isError(event)) throw reported(failureOf(200, event), this.#call)
     if (!isObject(event)) throw noAnswer('The provider sent an event that is no JSON object.')
     this.#chunks.name(answerId(event, this.#call))
@@ -61,13 +61,5 @@ class GenerateStream implements EventTranslator {
         this.#chunks.tool(index, { id: id ?? this.#newCallId(), name, arguments: args, extra })
       }
     }
-  }
-}
-
-function parsed(data: string): unknown {
-  try {
-    return JSON.parse(data)
-  } catch {
-    throw noAnswer('The provider sent an event that is no JSON object.')
   }
 }

@@ -1,0 +1,45 @@
+import { AMOUNT_MAX, type Cell } from './cells.js'
+import type { Amount, Ends, Hold, Settlement } from './ledger.js'
+
+/** What an open hold has pending on one counter, its claims of one kind added up. */
+export interface Part {
+  readonly cell: Cell
+  readonly ends: Ends
+  amount: Amount
+}
+
+/** Adds a claim on the cell to the parts. */
+export function claimed(parts: Part[], cell: Cell, { amount, ends = 'measured' }: Hold['claims'][number]): void {
+  const same = parts.find(part => part.cell === cell && part.ends === ends)
+  if (same === undefined) parts.push({ cell, amount, ends })
+  else same.amount += amount
+}
+
+/** What a part of a hold leaves on its counter when the hold ends; `actual` is `null` when it is released. */
+export function postedBy(id: string, { cell, amount, ends }: Part, actual: Settlement['actual'] | null): Amount {
+  if (ends === 'counted') return amount
+  if (ends === 'released' || actual === null) return 0n
+  const { meter } = cell.counter
+  const measured = Object.hasOwn(actual, meter) ? actual[meter] : undefined
+  if (measured === undefined) return amount
+  checkAmount(`settlement of ${id}: ${meter}`, measured)
+  return measured
+}
+
+/** Throws a RangeError. */
+export function checkAmount(what: string, amount: Amount): void {
+  if (typeof amount === 'bigint' && amount >= 0n && amount <= AMOUNT_MAX) return
+  throw new RangeError(`${what}: an amount is a bigint from 0 to ${AMOUNT_MAX}, not ${String(amount)}`)
+}
+
+/** Throws a RangeError where a counter would pass what it can hold. */
+export function checkPosted(id: string, parts: readonly Part[], amounts: readonly Amount[]): void {
+  for (const { cell } of parts) {
+    let total = cell.posted
+    for (const [i, part] of parts.entries()) if (part.cell === cell) total += amounts[i] as Amount
+    if (total > AMOUNT_MAX)
+      throw new RangeError(
+        `settlement of ${id}: ${cell.counter.meter} of ${cell.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`,
+      )
+  }
+}

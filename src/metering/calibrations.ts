@@ -1,0 +1,89 @@
+import type { Model } from '../config/config.js'
+import type { Estimate } from '../endpoints/endpoint.js'
+import type { KeptCalibration } from '../ledger/calibration-book.js'
+import { Calibration, type Correction, UNCORRECTED } from './calibration.js'
+import { familyOf } from './tokenizers.js'
+import type { Usage } from './usage.js'
+
+/** Raised when raw estimates change: what was learned of others does not hold for them. */
+const ESTIMATES = 1
+
+/** So many samples of a model may be lost by a crash. */
+const SAMPLES_UNKEPT_MAX = 32
+
+interface Entry {
+  readonly model: string
+  readonly basis: string
+  readonly calibration: Calibration
+  unkept: number
+}
+
+/** The corrections of all models, learned while requests are settled. One for the process; it outlives configs. */
+export class Calibrations {
+  readonly #entries = new Map<string, Entry>()
+  readonly #known = new WeakMap<Model, Entry | null>()
+  readonly #keep: (kept: readonly KeptCalibration[]) => Promise<void>
+  readonly #failed: (error: unknown) => void
+
+  /** `kept`: what earlier runs have learned; what can not be read of it is learned anew. `keep` makes it durable; `failed` hears why it did not. */
+  constructor(
+    kept: Iterable<KeptCalibration>,
+    keep: (kept: readonly KeptCalibration[]) => Promise<void>,
+    failed: (error: unknown) => void,
+  ) {
+    for (const { model, basis, state } of kept) {
+      const calibration = Calibration.read(state)
+      if (calibration !== null) this.#entries.set(keyOf(model, basis), { model, basis, calibration, unkept: 0 })
+    }
+    this.#keep = keep
+    this.#failed = failed
+  }
+
+  /** The factors for a model's raw estimates. */
+  of(model: Model): Correction {
+    return this.#entry(model)?.calibration.correction ?? UNCORRECTED
+  }
+
+  /**
+   * A settled request: what was estimated of it, and what it used. Where the provider reported nothing, or where a part was counted by rule
+   * (an image's ratio says nothing of texts), it teaches nothing.
+   */
+  learn(model: Model, estimate: Estimate, usage: Usage): void {
+    if (usage.source !== 'provider' || usage.input === 0 || estimate.input === 0 || (estimate.fixed ?? 0) > 0) return
+    const entry = this.#entry(model)
+    if (entry === null) return
+    entry.calibration.learn(usage.input / estimate.input)
+    if (++entry.unkept >= SAMPLES_UNKEPT_MAX) this.#write([entry]).catch(this.#failed)
+  }
+
+  /** Keeps what has been learned and is not kept yet. */
+  async flush(): Promise<void> {
+    await this.#write([...this.#entries.values()].filter(entry => entry.unkept > 0))
+  }
+
+  async #write(entries: readonly Entry[]): Promise<void> {
+    if (entries.length === 0) return
+    for (const entry of entries) entry.unkept = 0
+    await this.#keep(entries.map(({ model, basis, calibration }) => ({ model, basis, state: calibration.write() })))
+  }
+
+  /** `null`: its estimate is a bound, not a guess. */
+  #entry(model: Model): Entry | null {
+    const known = this.#known.get(model)
+    if (known !== undefined) return known
+    const entry = familyOf(model) === 'bytes' ? null : this.#entryOf(model.id, `${ESTIMATES} ${familyOf(model)} ${model.upstream}`)
+    this.#known.set(model, entry)
+    return entry
+  }
+
+  #entryOf(model: string, basis: string): Entry {
+    const key = keyOf(model, basis)
+    const entry = this.#entries.get(key) ?? { model, basis, calibration: new Calibration(), unkept: 0 }
+    this.#entries.set(key, entry)
+    return entry
+  }
+}
+
+function keyOf(model: string, basis: string): string {
+  return `${model}\n${basis}`
+}

@@ -1,0 +1,44 @@
+import type { Estimate } from './endpoints/endpoint.js'
+import type { Calibrations } from './metering/calibrations.js'
+import { cost } from './metering/price.js'
+import type { Target } from './understand.js'
+
+/** What a request is held for: the most of all its targets. */
+export interface Size {
+  readonly estimate: Estimate
+  /** Rial that the dearest target costs. */
+  readonly estimateRial: bigint
+}
+
+/** Sizes a hold from the raw estimates of the targets and what their models have taught. */
+export function sizeOf(targets: readonly Target[], calibrations: Calibrations): Size {
+  const estimates = targets.map(target => ({ input: inputHeld(target, calibrations), output: target.estimate.output }))
+  let estimateRial = 0n
+  for (const [i, { model }] of targets.entries()) {
+    const { input, output } = estimates[i] as Estimate
+    const rial = cost(model.price, { input, cached: 0, output })
+    if (rial > estimateRial) estimateRial = rial
+  }
+  return {
+    estimate: {
+      input: Math.max(...estimates.map(estimate => estimate.input)),
+      output: Math.max(...estimates.map(estimate => estimate.output)),
+    },
+    estimateRial,
+  }
+}
+
+/** Input tokens that few requests exceed; where the model says `estimate: bound`, none does. */
+function inputHeld({ model, estimate, bound }: Target, calibrations: Calibrations): number {
+  return bound ?? scaled(estimate, calibrations.of(model).upper)
+}
+
+/** Input tokens that are charged where the provider did not say how many there were: the likeliest, never the bound. */
+export function inputCharged({ model, estimate }: Target, calibrations: Calibrations): number {
+  return scaled(estimate, calibrations.of(model).typical)
+}
+
+/** What is counted by rule is not scaled. */
+function scaled({ input, fixed = 0 }: Estimate, factor: number): number {
+  return fixed + Math.round((input - fixed) * factor)
+}

@@ -1,0 +1,172 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { gateway, yaml } from '../support/gateway.js'
+import { BIN, ROOT } from '../support/paths.js'
+import { bare, program } from '../support/program.js'
+import { provider } from '../support/provider.js'
+
+/*
+ * The first start: the gateway.yaml that is shipped, and what a start that can not be says.
+ */
+
+const SHIPPED = readFileSync(join(ROOT, 'gateway.yaml'), 'utf8')
+  .replace('listen: 127.0.0.1:8080', 'listen: 127.0.0.1:0')
+  .replace('ops: 127.0.0.1:9090', 'ops: 127.0.0.1:0')
+const DEMO = 'mgk_demo_local_only'
+
+function folderWith(t: Test, text: string): string {
+  const folder = t.testdir({ 'gateway.yaml': text })
+  return folder
+}
+
+t.test('the shipped gateway.yaml runs as it is, and answers', async t => {
+  const folder = folderWith(t, SHIPPED)
+  const started = performance.now()
+  const [command = '', ...args] = bare([process.execPath, BIN])
+  const child = spawn(command, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  let output = ''
+  const listening = new Promise<string>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', chunk => {
+        output += chunk
+        const address = /"message":"listening","address":"([^"]+)"/.exec(output)?.[1]
+        if (address !== undefined) resolve(address)
+      })
+    }
+    child.on('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
+  })
+  const address = await listening
+  const response = await fetch(`${address}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${DEMO}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  t.equal(response.status, 200)
+  t.match(await response.json(), { model: 'sandbox/echo', choices: [{ finish_reason: 'stop' }] })
+  t.comment(`from the start to the first answer: ${Math.round(performance.now() - started)} ms`)
+  t.ok(existsSync(join(folder, 'data', 'ledger.db')), 'beside the config')
+  child.kill('SIGTERM')
+  const [code] = await once(child, 'exit')
+  t.equal(code, 0)
+})
+
+const scripted = spawnSync('script', ['--version'], { encoding: 'utf8' })
+const noTerminal = scripted.stdout?.includes('util-linux') ? false : 'there is no script(1) of util-linux here to make a terminal'
+t.test('on a terminal it greets in at most ten lines, with a call that can be pasted', { skip: noTerminal }, async t => {
+  const folder = folderWith(t, SHIPPED)
+  const command = `echo pid=$$; exec ${bare([process.execPath, BIN]).join(' ')}`
+  const child = spawn('script', ['-qefc', command, '/dev/null'], { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'] })
+  let output = ''
+  const greeted = new Promise<string>(resolve => {
+    child.stdout.on('data', chunk => {
+      output += chunk
+      const call = /^curl .*'\r?$/m.exec(output)?.[0]
+      if (call !== undefined) resolve(call)
+    })
+  })
+  t.teardown(() => {
+    const pid = Number(/pid=(\d+)/.exec(output)?.[1])
+    if (child.exitCode === null && pid > 0) process.kill(pid, 'SIGKILL')
+  })
+  const call = await greeted
+  const lines = output.trim().split('\n').slice(1)
+  t.ok(lines.length <= 10, output)
+  t.ok(
+    lines.every(line => !line.startsWith('{')),
+    'no JSON for people',
+  )
+  // The event loop must turn while curl waits: its terminal is read here.
+  const pasted = spawn('sh', ['-c', call.trim()], { stdio: ['ignore', 'pipe', 'ignore'] })
+  let said = ''
+  pasted.stdout.on('data', chunk => {
+    said += chunk
+  })
+  await once(pasted, 'close')
+  t.match(JSON.parse(said), { object: 'chat.completion' })
+  // Ctrl-C
+  child.stdin.write('\x03')
+  const [code] = await once(child, 'exit')
+  t.equal(code, 0)
+})
+
+async function taken(t: Test): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+for (const section of ['listen', 'ops'] as const) {
+  t.test(`a port under ${section} that is taken: says which, and what to do; exit code 1`, async t => {
+    const port = await taken(t)
+    const folder = folderWith(t, SHIPPED.replace(`${section}: 127.0.0.1:0`, `${section}: 127.0.0.1:${port}`))
+    const { code, stderr } = await program(['serve'], { cwd: folder })
+    t.equal(code, 1)
+    t.match(stderr, new RegExp(`127\\.0\\.0\\.1:${port} is taken by another program`))
+    t.match(stderr, new RegExp(`choose another address under .*${section}:.* in .*gateway\\.yaml`))
+    t.notMatch(stderr, /\n\s+at /, 'no stack trace')
+  })
+}
+
+t.test('a bad config: every problem at once, with its line and column; exit code 2, and nothing was made', async t => {
+  const bad = SHIPPED.replace('month: gregorian ', 'month: gregorain ')
+    .replace('    plan: free\n', '    plan: fre\n')
+    .replace('    account: acme\n', '    acount: acme\n')
+    .replace('secret: mgk_demo_local_only', ['secret: $', '{NO_SUCH_KEY}'].join(''))
+  const folder = folderWith(t, bad)
+  const { code, stdout, stderr } = await program(['serve'], { cwd: folder })
+  t.equal(code, 2)
+  t.equal(stdout, '')
+  const lineOf = (text: string): number => bad.slice(0, bad.indexOf(text)).split('\n').length
+  for (const [text, said] of [
+    ['month: gregorain', /month: .*did you mean.*gregorian/],
+    ['plan: fre\n', /plan: .*fre.*did you mean.*free/],
+    ['acount: acme', /acount.*did you mean.*account/],
+    ['{NO_SUCH_KEY}', /NO_SUCH_KEY/],
+  ] as const) {
+    const line = stderr.split('\n').find(one => new RegExp(`gateway\\.yaml:${lineOf(text)}:\\d+: `).test(one))
+    t.match(line ?? stderr, said)
+  }
+  t.notOk(existsSync(join(folder, 'data')))
+})
+
+t.test('a config that is no YAML, and one that is not there: exit code 2', async t => {
+  const folder = folderWith(t, 'listen: [127.0.0.1:0\nkeys: {')
+  const bad = await program(['serve'], { cwd: folder })
+  t.equal(bad.code, 2)
+  t.match(bad.stderr, /gateway\.yaml:\d+:\d+: /)
+  const absent = await program(['serve', '-c', 'nowhere.yaml'], { cwd: folder })
+  t.equal(absent.code, 2)
+  t.match(absent.stderr, /nowhere\.yaml/)
+  t.notMatch(absent.stderr, /\n\s+at /)
+})
+
+t.test('a folder of the ledger that can not be written: says which, and what to do; exit code 1', async t => {
+  const folder = folderWith(t, SHIPPED)
+  chmodSync(folder, 0o555)
+  // Permissions do not bind root.
+  const root = process.getuid?.() === 0
+  const { code, stderr } = await program(['serve'], { cwd: folder, ...(root ? { uid: 65_534 } : {}) })
+  chmodSync(folder, 0o755)
+  t.equal(code, 1)
+  t.match(stderr, /ledger: .*data\/ledger\.db cannot be written by this user: give it write access/)
+  t.notMatch(stderr, /\n\s+at /)
+})
+
+t.test('a second gateway on the same ledger is refused, and the first one goes on', async t => {
+  const up = await provider(t)
+  const first = await gateway(t, yaml(up.url))
+  const second = join(first.folder, 'second.yaml')
+  writeFileSync(second, `listen: 127.0.0.1:0\nops: 127.0.0.1:0\n${yaml(up.url)}`)
+  const { code, stderr } = await program(['serve', '-c', second])
+  t.equal(code, 1)
+  t.match(stderr, /ledger\.db is open in another process: stop that gateway/)
+  const answer = await first.post('/v1/chat/completions', { model: 'up/m', messages: [{ role: 'user', content: 'Hello' }] })
+  t.equal(answer.status, 200)
+})

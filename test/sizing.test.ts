@@ -1,0 +1,31 @@
+import t from 'tap'
+import { Calibrations } from '../src/metering/calibrations.js'
+import { NO_USAGE, type Usage } from '../src/metering/usage.js'
+import { inputCharged, sizeOf } from '../src/sizing.js'
+import { sampleModel } from './support/sample-call.js'
+
+const reported = (input: number): Usage => ({ ...NO_USAGE, source: 'provider', input })
+
+t.test('a hold is sized by the upper factor, a charge without usage by the likeliest; what is counted by rule is not scaled', async t => {
+  const calibrations = new Calibrations(
+    [],
+    async () => {},
+    () => {},
+  )
+  const model = sampleModel({ price: { input: 1_000_000n, cached_input: 0n, output: 2_000_000n, request: 0n } })
+  for (let i = 0; i < 64; i++) calibrations.learn(model, { input: 100, output: 0 }, reported(i % 2 === 0 ? 120 : 150))
+  const { typical, upper } = calibrations.of(model)
+  t.ok(upper > 1.5 && typical < upper)
+  const estimate = { input: 1085, fixed: 85, output: 10 }
+  const target = { name: model.id, weight: 1, rank: 0, model, body: {}, estimate }
+  const input = 85 + Math.round(1000 * upper)
+  t.strictSame(sizeOf([target], calibrations), { estimate: { input, output: 10 }, estimateRial: BigInt(input + 20) })
+  t.equal(inputCharged(target, calibrations), 85 + Math.round(1000 * typical))
+  const bounded = { ...target, bound: 5000 }
+  t.strictSame(
+    sizeOf([bounded, target], calibrations),
+    { estimate: { input: 5000, output: 10 }, estimateRial: 5020n },
+    'the most of all targets',
+  )
+  t.equal(inputCharged(bounded, calibrations), inputCharged(target, calibrations), 'nobody pays for a bound')
+})

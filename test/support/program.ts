@@ -1,0 +1,46 @@
+import { spawn } from 'node:child_process'
+import { BIN } from './paths.js'
+
+/**
+ * The same command without what the test runner loads into every Node that is started under it (its handlers of signals, its start of some
+ * 100 ms): a program under test is alone, as it is for its users. The process stays the same.
+ */
+export function bare(command: readonly string[], nodeOptions?: string): string[] {
+  return ['env', '-u', 'NODE_OPTIONS', ...(nodeOptions === undefined ? [] : [`NODE_OPTIONS=${nodeOptions}`]), ...command]
+}
+
+export interface ProgramOptions {
+  readonly cwd?: string
+  readonly env?: Record<string, string>
+  /** Who runs it; ours where it is absent. */
+  readonly uid?: number
+}
+
+/** The program with these arguments, as it ends by itself; after 20 seconds it is killed. */
+export async function program(
+  args: readonly string[],
+  { cwd, env, uid }: ProgramOptions = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const [command = '', ...rest] = bare([process.execPath, BIN, ...args])
+  const child = spawn(command, rest, {
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', chunk => {
+    stdout += chunk
+  })
+  child.stderr.on('data', chunk => {
+    stderr += chunk
+  })
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', resolve)
+  })
+  return { code, stdout, stderr }
+}
