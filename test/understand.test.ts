@@ -204,3 +204,18 @@ t.test('a fallback that does not answer the surface is no target', async t => {
     ['up/falls', 'old/m'],
   )
 })
+
+t.test('what a model does not take is dropped before the hold is computed', async t => {
+  const tools = [{ type: 'function', function: { name: 'f', description: 'A long story about the weather. '.repeat(50), parameters: {} } }]
+  const held = (model: string, fields: JsonObject) => {
+    const { targets } = ask({ model, messages: MESSAGES, ...fields })
+    const { estimate, estimateRial } = sizeOf(targets, UNTAUGHT)
+    return { estimate, estimateRial, sent: 'tools' in (targets[0]?.body ?? {}) }
+  }
+  const dropped = held('up/few', { tools, tool_choice: 'auto', response_format: { type: 'json_object' } })
+  t.strictSame(dropped, { ...held('up/few', {}), sent: false }, 'neither forwarded nor held for')
+  const [taken, without] = [held('up/m', { tools }), held('up/m', {})]
+  t.ok(taken.sent)
+  t.ok(taken.estimateRial > without.estimateRial, `${taken.estimateRial} Rial with the tools, ${without.estimateRial} without`)
+  t.ok(taken.estimate.input > without.estimate.input + 200)
+})

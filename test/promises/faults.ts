@@ -269,7 +269,7 @@ export const faults = (decoy: string): readonly Fault[] => [
     act: drips(http(200, [JSON_TYPE, 'content-length: 500']), repeated(' ', 60), 100),
     whole: SLOW,
   },
-  { name: 'a whole answer byte by byte', act: drips('', answer(COMPLETION).match(/[^]{1,7}/g) ?? [], 5), whole: FINE },
+  { name: 'a whole answer in small pieces', act: drips('', answer(COMPLETION).match(/.{1,7}/gs) ?? [], 5), whole: FINE },
   // Refusals
   { name: '400', act: refuses(400), ...both('400 upstream_rejected voided'), all: '400 upstream_rejected voided' },
   {

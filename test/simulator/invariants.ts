@@ -79,7 +79,7 @@ export function checkEnd(visit: Visit, fate: Fate, record: EndingRecord, actual:
 function dueOf({ body }: Visit, far: FarRequest, fate: Fate): { input: number; cached: number; output: number } {
   const { due } = far.usage
   if (far.told && due !== null) return fate === 'settled' ? due : { ...due, output: Math.max(due.output, far.counted) }
-  return { input: chatTokens(body, far.model), cached: 0, output: far.counted }
+  return { input: chatTokens(body, far.model).input, cached: 0, output: far.counted }
 }
 
 /** What holds for a visit that is over, whatever became of it. */

@@ -6,10 +6,12 @@ import { Chain } from '../../src/chain.js'
 import { Catalog } from '../../src/config/catalog.js'
 import type { Config } from '../../src/config/config.js'
 import { GatewayError } from '../../src/errors.js'
+import { Room } from '../../src/http/room.js'
 import { requestIds, ulids } from '../../src/ids.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { windows } from '../../src/ledger/windows.js'
 import { isoTime, zone } from '../../src/ledger/zone.js'
+import { Calibrations } from '../../src/metering/calibrations.js'
 import { Offload } from '../../src/offload.js'
 import type { Host, Policy, PolicyFactory } from '../../src/policy.js'
 import type { Runtime, Services } from '../../src/runtime.js'
@@ -43,15 +45,17 @@ export class Life {
   readonly services: Services
   /** What the gateway would have logged as an error. */
   readonly faults: string[] = []
-  runtime: Runtime
+  declare runtime: Runtime
 
   static async begin(birth: Birth, config: Config): Promise<Life> {
     const disk = new Disk(birth.path, birth.next, birth.random)
     const file = await openLedger({ path: birth.path, durability: 'process', create: true, disk: disk.wrap })
-    return new Life(birth, config, disk, file)
+    const life = new Life(birth, disk, file)
+    await life.reload(config)
+    return life
   }
 
-  private constructor(birth: Birth, config: Config, disk: Disk, file: SqliteLedger) {
+  private constructor(birth: Birth, disk: Disk, file: SqliteLedger) {
     this.disk = disk
     this.file = file
     this.farEnd = new FarEnd(birth.seed, () => disk.dead)
@@ -63,18 +67,19 @@ export class Life {
       drains: new Drains(),
       health: new Health(),
       random: () => birth.random.next(),
+      bodies: new Room(),
+      calibrations: untaught(),
       offload: new Offload(),
       fault: (message, error) => {
         if (!disk.dead)
           this.faults.push(`${message}: ${error instanceof Error ? `${error.stack} ${String(error.cause ?? '')}` : String(error)}`)
       },
     }
-    this.runtime = this.#runtime(config)
   }
 
   /** Another config; what is under way goes on under its own. */
-  reload(config: Config): void {
-    this.runtime = this.#runtime(config, this.runtime)
+  async reload(config: Config): Promise<void> {
+    this.runtime = await this.#runtime(config, this.runtime)
   }
 
   /** What has broken the ledger of a process that is still there. */
@@ -82,7 +87,7 @@ export class Life {
     return this.file.failure !== null
   }
 
-  #runtime(config: Config, before?: Runtime): Runtime {
+  async #runtime(config: Config, before: Runtime | undefined): Promise<Runtime> {
     const find = windows(config.timezone, config.month)
     const place = zone(config.timezone)
     const host: Host = {
@@ -98,9 +103,20 @@ export class Life {
       config,
       chain: new Chain(policies, (policy, hook, error) => this.services.fault(`${policy} ${hook}`, error)),
       catalog: new Catalog(config),
-      upstreams: Upstreams.start(config, new Map([['simulated', this.farEnd.kind()]]), before?.upstreams),
+      upstreams: await Upstreams.start(config, new Map([['simulated', this.farEnd.kind()]]), before?.upstreams),
       windows: find,
       iso: at => isoTime(at, place),
     }
   }
+}
+
+/** The reference bill is made from raw estimates: nothing is learned here. */
+function untaught(): Calibrations {
+  const calibrations = new Calibrations(
+    [],
+    async () => {},
+    () => {},
+  )
+  calibrations.learn = () => {}
+  return calibrations
 }

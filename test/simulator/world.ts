@@ -135,7 +135,7 @@ export class World {
       case 'reload':
         this.#fault('the config is reloaded')
         this.#config = changed(this.#base, this.#random)
-        this.#life.reload(this.#config)
+        await this.#life.reload(this.#config)
         return this.#note('the config is reloaded')
       case 'credit':
         return this.#credit()

@@ -1,10 +1,13 @@
+import { createHash } from 'node:crypto'
 import { isObject, type Json, type JsonObject } from '../../json.js'
 import { changedChunks, compatible, only, renamed } from '../compatible.js'
+import { ProviderFailure } from './provider.js'
 
 /**
  * Mistral. It answers 422 to any field that it does not know, at any depth, so that only those that it knows are sent: `seed` is called
  * `random_seed`, `stream_options` does not exist (streams always carry usage). Thinking comes as parts of the content; clients get it as
- * `reasoning_content`, and the text as a string; `num_cached_tokens` as the format has it, too.
+ * `reasoning_content`, and the text as a string; `num_cached_tokens` as the format has it, too. Ids of calls that another provider gave are
+ * sent as ones that it takes; an answer that it ended for an error is a failure.
  */
 export default compatible('mistral', {
   baseUrl: 'https://api.mistral.ai/v1',
@@ -17,10 +20,10 @@ export default compatible('mistral', {
     response(body) {
       if (!isObject(body)) throw new TypeError('The answer is no object.')
       if (!Array.isArray(body.choices)) return body
-      return withCached({ ...body, choices: body.choices.map(choice) })
+      return withCached(ended({ ...body, choices: body.choices.map(choice) }))
     },
     events: () =>
-      changedChunks(chunk => withCached(Array.isArray(chunk.choices) ? { ...chunk, choices: chunk.choices.map(delta) } : chunk)),
+      changedChunks(chunk => withCached(ended(Array.isArray(chunk.choices) ? { ...chunk, choices: chunk.choices.map(delta) } : chunk))),
   },
   completions: { request: body => known(spelled(body)) },
   // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
@@ -65,8 +68,19 @@ function message(given: Json): Json {
   const fields = typeof role === 'string' && Object.hasOwn(FIELDS, role) ? FIELDS[role] : undefined
   if (fields === undefined) return given
   const kept: JsonObject = { ...fields(given), role }
+  if (typeof kept.tool_call_id === 'string') return { ...kept, tool_call_id: callId(kept.tool_call_id) }
   if (!Array.isArray(kept.tool_calls)) return kept
-  return { ...kept, tool_calls: kept.tool_calls.map(each => (isObject(each) ? only('id', 'type', 'function')(each) : each)) }
+  return { ...kept, tool_calls: kept.tool_calls.map(each => (isObject(each) ? toolCall(each) : each)) }
+}
+
+function toolCall(given: JsonObject): JsonObject {
+  const call = only('id', 'type', 'function')(given)
+  return typeof call.id === 'string' ? { ...call, id: callId(call.id) } : call
+}
+
+/** The API refuses ids of any other shape; other providers' ids come here after a change of model within one conversation. */
+function callId(id: string): string {
+  return /^[a-zA-Z0-9]{9}$/.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9)
 }
 
 function choice(given: Json): Json {
@@ -88,6 +102,17 @@ function plainContent(given: JsonObject): JsonObject {
     content: content === '' && thinking !== '' ? null : content,
     ...(thinking === '' ? {} : { reasoning_content: thinking }),
   }
+}
+
+/** An answer, or a chunk, whose reasons are those of the format. Throws `ProviderFailure` where one of them is an error. */
+function ended(given: JsonObject): JsonObject {
+  if (!Array.isArray(given.choices)) return given
+  const choices = given.choices.map((each: Json) => {
+    if (!isObject(each)) return each
+    if (each.finish_reason === 'error') throw new ProviderFailure({ message: "The provider's generation ended with an error." })
+    return each.finish_reason === 'model_length' ? { ...each, finish_reason: 'length' } : each
+  })
+  return { ...given, choices }
 }
 
 /** An answer, or a chunk, whose usage tells the cached part of its input where clients look for it. */

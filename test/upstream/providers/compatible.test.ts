@@ -135,9 +135,9 @@ t.test('mistral: only what it knows is sent, at every depth', async t => {
         refusal: null,
         annotations: [],
         reasoning_content: 'hm',
-        tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' }, extra_content: {} }],
+        tool_calls: [{ index: 0, id: 'D681PevKs', type: 'function', function: { name: 'f', arguments: '{}' }, extra_content: {} }],
       },
-      { role: 'tool', tool_call_id: 'c1', content: 'b', extra: 1 },
+      { role: 'tool', tool_call_id: 'D681PevKs', content: 'b', extra: 1 },
     ],
   }
   t.strictSame(sent(mistral, 'chat', body), {
@@ -148,8 +148,8 @@ t.test('mistral: only what it knows is sent, at every depth', async t => {
     messages: [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'a' },
-      { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }] },
-      { role: 'tool', tool_call_id: 'c1', content: 'b' },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'D681PevKs', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+      { role: 'tool', tool_call_id: 'D681PevKs', content: 'b' },
     ],
   })
   t.strictSame(sent(mistral, 'embeddings', { input: 'a', encoding_format: 'base64', dimensions: 9, user: 'u' }), {
@@ -157,6 +157,40 @@ t.test('mistral: only what it knows is sent, at every depth', async t => {
     input: 'a',
     output_dimension: 9,
   })
+})
+
+t.test('mistral: ids of calls are of the shape that it takes', async t => {
+  const ids = ['D681PevKs', 'call_abcdefghijklmnop', 'toolu_1', 'abcdefghiJ', '']
+  const tool_calls = ids.map(id => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } }))
+  const results = ids.map(id => ({ role: 'tool', tool_call_id: id, content: id }))
+  const { messages } = sent(mistral, 'chat', { messages: [{ role: 'assistant', content: null, tool_calls }, ...results] }) as {
+    readonly messages: readonly [{ readonly tool_calls: typeof tool_calls }, ...(typeof results)[number][]]
+  }
+  const [{ tool_calls: calls }, ...answered] = messages
+  const made = calls.map(call => call.id)
+  t.equal(made[0], 'D681PevKs', 'its own stay')
+  t.ok(made.every(id => /^[a-zA-Z0-9]{9}$/.test(id)))
+  t.equal(new Set(made).size, ids.length)
+  t.strictSame(
+    answered.map(result => result.tool_call_id),
+    made,
+    'results have those of their calls',
+  )
+})
+
+t.test('mistral: reasons of its own to end', async t => {
+  const choice = (finish_reason: string | null) => ({ index: 0, message: { role: 'assistant', content: 'a' }, finish_reason })
+  const read = (...reasons: (string | null)[]) =>
+    mistral.wires.chat?.response?.({ choices: reasons.map(choice) }, sampleCall('chat', {}), {})
+  t.strictSame(read('model_length', 'stop', 'tool_calls'), { choices: ['length', 'stop', 'tool_calls'].map(choice) })
+  t.throws(() => read('stop', 'error'), { name: 'ProviderFailure' })
+  const events = (finish_reason: string) => {
+    const told = mistral.wires.chat?.events?.(sampleCall('chat', { stream: true }))
+    const data = JSON.stringify({ id: 'a', choices: [{ index: 0, delta: { content: 'a' }, finish_reason }] })
+    return [...(told?.event({ data }) ?? [])]
+  }
+  t.match(events('model_length'), [{ choices: [{ delta: { content: 'a' }, finish_reason: 'length' }] }])
+  t.throws(() => events('error'), { name: 'ProviderFailure' })
 })
 
 t.test('mistral: thinking becomes reasoning_content, the text a string', async t => {
