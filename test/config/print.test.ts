@@ -112,6 +112,7 @@ models:
     estimate: calibrated
     parameters: null
     surfaces: null
+    attempts: 3
     fallback: []
     price: free
     created: 2025-01-01

@@ -261,7 +261,7 @@ export const faults = (decoy: string): readonly Fault[] => [
   { name: 'comments without end, and never an event', act: drips(events, repeated(piece(': ping\n\n'), 60), 100), stream: SLOW },
   {
     name: 'slow, but it keeps talking, for longer than timeout.total',
-    act: drips(events, [...[ROLE, ...repeated(WORD, 22), STOP, DONE].map(piece), LAST], 100),
+    act: drips(events, [...[ROLE, ...repeated(WORD, 34), STOP, DONE].map(piece), LAST], 100),
     stream: FINE,
   },
   {

@@ -123,7 +123,7 @@ t.test('what a provider does wrong', async t => {
 })
 
 function config(providers: readonly [string, string][]): string {
-  const settings = 'timeout: {connect: 500ms, first_byte: 500ms, idle: 500ms, total: 2s}, health: off'
+  const settings = 'timeout: {connect: 1s, first_byte: 1s, idle: 1s, total: 3s}, health: off'
   return `
 ledger: {path: data/ledger.db, durability: process}
 providers:

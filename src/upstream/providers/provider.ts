@@ -114,7 +114,8 @@ export interface Receiver {
 }
 
 /**
- * `refused`: no connection (also DNS, TLS): the request was not sent. `stale`: a reused connection died before any byte of an answer.
+ * `refused`: no connection (also DNS, TLS): the request was not sent. `stale`: a reused connection died before any byte of an answer
+ * (over HTTP that is sent once more at once, and not told).
  * `timeout`: which one is in `message`. `broken`: anything else. `sent`: may the provider have seen the request?
  */
 export interface TransportFailure {
