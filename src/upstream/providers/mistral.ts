@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { isObject, type Json, type JsonObject } from '../../json.js'
 import { changedChunks, compatible, only, renamed } from '../compatible.js'
-import { ProviderFailure } from './provider.js'
+import { type Call, ProviderFailure } from './provider.js'
 
 /**
  * Mistral. It answers 422 to any field that it does not know, at any depth, so that only those that it knows are sent: `seed` is called
  * `random_seed`, `stream_options` does not exist (streams always carry usage). Thinking comes as parts of the content; clients get it as
  * `reasoning_content`, and the text as a string; `num_cached_tokens` as the format has it, too. Ids of calls that another provider gave are
- * sent as ones that it takes; an answer that it ended for an error is a failure.
+ * sent as ones that it takes; an answer that it ended for an error is a failure. Completions are its filling in of text, whose answers have
+ * the shape of chat.
  */
 export default compatible('mistral', {
   baseUrl: 'https://api.mistral.ai/v1',
@@ -25,7 +26,14 @@ export default compatible('mistral', {
     events: () =>
       changedChunks(chunk => withCached(ended(Array.isArray(chunk.choices) ? { ...chunk, choices: chunk.choices.map(delta) } : chunk))),
   },
-  completions: { request: body => known(spelled(body)) },
+  path: segment => (segment === '/completions' ? '/fim/completions' : segment),
+  completions: {
+    request: body => knownFill(spelled(body)),
+    response(body, call) {
+      if (!isObject(body) || !Array.isArray(body.choices)) throw new TypeError('The answer has no choices.')
+      return filled(ended({ ...body, choices: body.choices.map(choice) }), call)
+    },
+  },
   // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
   embeddings: { request: body => embedded(renamed({ dimensions: 'output_dimension' })(body)) },
 })
@@ -35,8 +43,6 @@ const spelled = renamed({ seed: 'random_seed', max_completion_tokens: 'max_token
 const known = only(
   'model',
   'messages',
-  'prompt',
-  'suffix',
   'max_tokens',
   'stream',
   'temperature',
@@ -51,6 +57,25 @@ const known = only(
   'tool_choice',
   'parallel_tool_calls',
   'prediction',
+  'reasoning_effort',
+  'prompt_mode',
+  'prompt_cache_key',
+  'safe_prompt',
+  'guardrails',
+)
+
+/** Of text to be filled in, which is what its completions are. */
+const knownFill = only(
+  'model',
+  'prompt',
+  'suffix',
+  'max_tokens',
+  'min_tokens',
+  'temperature',
+  'top_p',
+  'stop',
+  'random_seed',
+  'prompt_cache_key',
 )
 
 const embedded = only('model', 'input', 'output_dimension')
@@ -113,6 +138,16 @@ function ended(given: JsonObject): JsonObject {
     return each.finish_reason === 'model_length' ? { ...each, finish_reason: 'length' } : each
   })
   return { ...given, choices }
+}
+
+/** An answer of chat as one of completions, which never stream. */
+function filled(given: JsonObject, call: Call): JsonObject {
+  const choices = (Array.isArray(given.choices) ? given.choices : []).map((each: Json) => {
+    const { index = 0, message, finish_reason = null }: JsonObject = isObject(each) ? each : {}
+    const text = isObject(message) && typeof message.content === 'string' ? message.content : ''
+    return { index, text, logprobs: null, finish_reason }
+  })
+  return withCached({ ...given, id: `cmpl-${call.id}`, object: 'text_completion', choices })
 }
 
 /** An answer, or a chunk, whose usage tells the cached part of its input where clients look for it. */

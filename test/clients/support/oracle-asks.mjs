@@ -47,6 +47,7 @@ export const ASKS = {
     messages: go,
     response_format: { type: 'json_schema', json_schema: { name: 'weather', schema: CITY, strict: true } },
   }),
+  completions: ['/v1/completions', { prompt: 'one', suffix: 'three', max_tokens: 50, seed: 7 }],
   embeddings: ['/v1/embeddings', { input: TEXTS, dimensions: 64 }],
   rerank: ['/v1/rerank', { query: 'tea', documents: DOCUMENTS, top_n: 1 }],
 }
@@ -131,6 +132,7 @@ export const NATIVE = {
           toolChoice: 'required',
         }),
       schema: () => ask({ responseFormat: format }),
+      completions: () => client.fim.complete({ model: 'm', prompt: 'one', suffix: 'three', maxTokens: 50, randomSeed: 7 }),
       embeddings: () => client.embeddings.create({ model: 'm', inputs: TEXTS, outputDimension: 64 }),
     }
   },

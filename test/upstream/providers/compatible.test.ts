@@ -193,6 +193,43 @@ t.test('mistral: reasons of its own to end', async t => {
   t.throws(() => events('error'), { name: 'ProviderFailure' })
 })
 
+t.test('mistral: fields of its own are sent', async t => {
+  const body = { reasoning_effort: 'high', prompt_mode: 'reasoning', prompt_cache_key: 'k', safe_prompt: true, guardrails: [] }
+  t.strictSame(sent(mistral, 'chat', body), { model: 'model-1', ...body })
+})
+
+t.test('mistral: completions fill in text', async t => {
+  const call = sampleCall('completions', {})
+  const wire = mistral.wires.completions
+  t.equal(wire?.path?.(call), '/fim/completions')
+  t.equal(mistral.wires.chat?.path?.(call), '/chat/completions')
+  t.strictSame(sent(mistral, 'completions', { prompt: 'a', suffix: 'c', seed: 7, echo: false, n: 1, user: 'u' }), {
+    model: 'model-1',
+    prompt: 'a',
+    suffix: 'c',
+    random_seed: 7,
+  })
+  const usage = { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 }
+  const message = { role: 'assistant', content: 'b', tool_calls: null }
+  const answer = {
+    id: 'x',
+    object: 'chat.completion',
+    created: 5,
+    model: 'm',
+    choices: [{ index: 0, message, finish_reason: 'stop' }],
+    usage,
+  }
+  t.strictSame(wire?.response?.(answer, call, {}), {
+    id: `cmpl-${call.id}`,
+    object: 'text_completion',
+    created: 5,
+    model: 'm',
+    choices: [{ index: 0, text: 'b', logprobs: null, finish_reason: 'stop' }],
+    usage,
+  })
+  t.throws(() => wire?.response?.({ id: 'x' }, call, {}))
+})
+
 t.test('mistral: thinking becomes reasoning_content, the text a string', async t => {
   const content = [
     {
