@@ -64,6 +64,7 @@ export const CODES: ReadonlyMap<string, Row> = new Map([
   ['rate_limit_rph', row(429, 'rate_limit_error', 'policy')],
   ['rate_limit_rpd', row(429, 'rate_limit_error', 'policy')],
   ['rate_limit_tpm', row(429, 'rate_limit_error', 'policy')],
+  ['too_many_concurrent', row(429, 'rate_limit_error', 'policy')],
   ['key_daily_token_budget_reached', row(429, 'insufficient_quota', 'policy', false)],
   ['key_daily_budget_reached', row(429, 'insufficient_quota', 'policy', false)],
   ['upstream_rate_limited', row(429, 'upstream_error', 'upstream')],

@@ -19,9 +19,11 @@ import type { Services } from './runtime.js'
 import { Serving } from './serving.js'
 import { type SetUpFacts, setUp } from './set-up.js'
 import { collect } from './telemetry/gauges.js'
+import { showHealth, targetChecks, targetNames, tellHealth } from './telemetry/health.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
 import { Drains } from './upstream/drains.js'
+import { Health } from './upstream/health.js'
 import { VERSION } from './version.js'
 
 export interface GatewayOptions {
@@ -85,12 +87,18 @@ export class Gateway {
       const recovered = await ledger.recover(clock.now())
       const newId = requestIds(ulids())
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
+      const health = new Health(report => {
+        tellHealth(report, log)
+        if (metrics !== undefined) showHealth(serving.runtime.config, health, metrics, clock.monotonic())
+      })
       const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
       const services: Services = {
         ledger,
         clock,
         newId,
         drains: new Drains(),
+        health,
+        random: Math.random,
         bodies: new Room(),
         offload: new Offload(),
         calibrations,
@@ -108,6 +116,7 @@ export class Gateway {
         failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
         process: true,
       })
+      showHealth(config, health, metrics, clock.monotonic())
       const serving = new Serving(runtime, { services, log, metrics })
       const listener = await listen({
         address: config.listen,
@@ -159,7 +168,7 @@ export class Gateway {
 
   /** What has to hold for requests to be sent here. A provider that is down is not among it: that would take its pod with it. */
   checks(): readonly Check[] {
-    const { serving, ledger } = this.#parts
+    const { serving, ledger, services } = this.#parts
     const { failure } = ledger
     return [
       {
@@ -169,6 +178,7 @@ export class Gateway {
       },
       failure === null ? { name: 'ledger', ok: true } : { name: 'ledger', ok: false, reason: failure },
       serving.draining ? { name: 'draining', ok: false, reason: 'the gateway is stopping' } : { name: 'draining', ok: true },
+      ...targetChecks(services.health.reports(services.clock.monotonic())),
     ]
   }
 
@@ -180,7 +190,7 @@ export class Gateway {
   }
 
   async #reload(): Promise<boolean> {
-    const { options, serving, metrics, log, listener, watch } = this.#parts
+    const { options, serving, metrics, log, listener, watch, services } = this.#parts
     if (serving.draining) return false
     const before = serving.runtime
     try {
@@ -194,6 +204,8 @@ export class Gateway {
       if (loaded.config.tls !== null) listener.secure(loaded.config.tls)
       log.setLevel(loaded.config.log.level)
       metrics.labels(labelsOf(loaded.config))
+      services.health.keep(targetNames(runtime))
+      showHealth(loaded.config, services.health, metrics, services.clock.monotonic())
       const over = serving.switch(runtime)
       void over.then(async () => {
         await before.chain.close()

@@ -37,8 +37,9 @@ function answer(asking: Asking): Told {
     const { buffer, byteOffset, byteLength } = asking.bytes
     const body = readQuestion(Buffer.from(buffer, byteOffset, byteLength), endpoint)
     const question = understand(body, endpoint, where, asking.key)
+    const names = where.catalog.targets(question.model).map(({ rank, name }) => `${rank} ${name}`)
     const targets = question.targets.map(target => ({
-      model: target.model.id,
+      place: names.indexOf(`${target.rank} ${target.name}`),
       outgoing: encode(outgoing(target, endpoint.surface, question.stream, where.upstreams, asking.call)),
       estimate: target.estimate,
       ...(target.bound === undefined ? {} : { bound: target.bound }),

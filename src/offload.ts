@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import type { Place } from './config/catalog.js'
 import type { Config, Key } from './config/config.js'
 import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { type ErrorOptions, GatewayError } from './errors.js'
@@ -28,8 +29,9 @@ export interface Told {
   readonly id: number
   readonly question?: {
     readonly model: string
+    /** `place`: its position among `catalog.targets` of the model. */
     readonly targets: readonly {
-      readonly model: string
+      readonly place: number
       readonly outgoing: Uint8Array
       readonly estimate: Estimate
       readonly bound?: number
@@ -121,24 +123,22 @@ export class Offload {
 }
 
 function questionOf(told: NonNullable<Told['question']>, { bytes, endpoint, runtime }: Waiting['asked']): Question {
-  const find = (id: string) => {
-    const model = runtime.catalog.find(id)
-    if (model === undefined) throw new Error(`model ${id} is not in this config`)
-    return model
-  }
+  const model = runtime.catalog.find(told.model)
+  if (model === undefined) throw new Error(`model ${told.model} is not in this config`)
+  const places = runtime.catalog.targets(model)
   let parsed: Body | undefined
   return {
     ...told,
-    model: find(told.model),
-    targets: told.targets.map(({ model: id, ...target }) => {
-      const model = find(id)
+    model,
+    targets: told.targets.map(({ place: position, ...target }) => {
+      const place = places[position] as Place
       return {
+        ...place,
         ...target,
-        model,
         // Translations of answers look into it, and shapes: it costs a second parse, here.
         get body() {
           parsed ??= parseBody(bytes) as Body
-          return forwardedBody(parsed, endpoint, model, told.stream)
+          return forwardedBody(parsed, endpoint, place.model, told.stream)
         },
       }
     }),

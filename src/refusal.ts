@@ -6,7 +6,7 @@ type Refused = Extract<Admission, { admitted: false }>
 
 interface Words {
   /** What is full, of whom. */
-  readonly what: (exchange: Asked) => string
+  readonly what: (exchange: Asked, subject: string) => string
   readonly unit: string
   /** What to change to make room. */
   readonly remedy: string
@@ -20,11 +20,16 @@ const WORDS: ReadonlyMap<string, Words> = new Map([
   ['key_daily_token_budget_reached', key('Daily tokens', 'tokens', 'daily_tokens')],
   ['key_daily_budget_reached', key('Daily budget', 'Rial', 'daily_rial')],
   ['monthly_cap_reached', key('Monthly cap', 'Rial', 'monthly_rial')],
+  ['too_many_concurrent', { what: concurrent, unit: 'requests at one time', remedy: 'raise the ceiling of the policy concurrency' }],
   ['insufficient_balance', { what: ({ key }) => `Wallet of account ${key.account}`, unit: 'Rial', remedy: 'credit the account' }],
 ])
 
 function plan(name: string, unit: string, ceiling: string): Words {
   return { what: ({ key }) => `${name} of key ${key.name}`, unit, remedy: `raise ${ceiling} of its plan` }
+}
+
+function concurrent(_: Asked, subject: string): string {
+  return `Requests at one time of ${subject.replace(':', ' ')}`
 }
 
 function key(name: string, unit: string, ceiling: string): Words {
@@ -48,19 +53,27 @@ export function refusal({ refused, reading }: Refused, exchange: Asked, now: num
   const status = WORDS.has(code) ? undefined : 429
   const paymentRequired = code === 'insufficient_balance' || code === 'monthly_cap_reached'
   const retryAfter = paymentRequired ? (onlyHeld && reading.pending > 0n ? 1 : undefined) : resets ? wait : 1
-  return new GatewayError(code, `${words.what(exchange)} reached: ${figures}. ${advice(permanent, resets, end, words.remedy, iso)}`, {
-    ...(status === undefined ? {} : { status }),
-    ...(retryAfter === undefined ? {} : { retryAfter }),
-    ...(!paymentRequired && (permanent || (retryAfter ?? 0) > PATIENCE_S) ? { shouldRetry: false } : {}),
-    details: {
-      ceiling: Number(ceiling),
-      posted: Number(reading.posted),
-      held: Number(reading.pending),
-      asked: Number(amount),
-      resets_at: resets ? iso(end) : null,
-      permanent,
+  return new GatewayError(
+    code,
+    `${words.what(exchange, counter.subject)} reached: ${figures}. ${
+      refused.ends === 'released' && WORDS.has(code)
+        ? `Wait until one has ended, or ${words.remedy}.`
+        : advice(permanent, resets, end, words.remedy, iso)
+    }`,
+    {
+      ...(status === undefined ? {} : { status }),
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+      ...(!paymentRequired && (permanent || (retryAfter ?? 0) > PATIENCE_S) ? { shouldRetry: false } : {}),
+      details: {
+        ceiling: Number(ceiling),
+        posted: Number(reading.posted),
+        held: Number(reading.pending),
+        asked: Number(amount),
+        resets_at: resets ? iso(end) : null,
+        permanent,
+      },
     },
-  })
+  )
 }
 
 function advice(permanent: boolean, resets: boolean, end: number, remedy: string, iso: (ms: number) => string): string {

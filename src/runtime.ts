@@ -9,6 +9,7 @@ import type { Windows } from './ledger/windows.js'
 import type { Calibrations } from './metering/calibrations.js'
 import type { Offload } from './offload.js'
 import type { Drains } from './upstream/drains.js'
+import type { Health } from './upstream/health.js'
 import type { Upstreams } from './upstream/upstream.js'
 
 /** All that a config has set up. A request keeps the one that it began with, whatever is reloaded meanwhile. */
@@ -28,6 +29,9 @@ export interface Services {
   readonly clock: Clock
   readonly newId: NewId
   readonly drains: Drains
+  readonly health: Health
+  /** From 0 up to, not including, 1: for which target is tried first, and how long a pause is. */
+  readonly random: () => number
   /** For the bodies of all requests under way. */
   readonly bodies: Room
   readonly offload: Offload

@@ -1,5 +1,5 @@
 import { checkModel } from './checks.js'
-import type { Catalog } from './config/catalog.js'
+import type { Catalog, Place } from './config/catalog.js'
 import type { Key, Model } from './config/config.js'
 import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { GatewayError } from './errors.js'
@@ -10,15 +10,15 @@ import type { Wires } from './upstream/upstream.js'
 /** What a request asks for, once its body is understood: all that the rest of its way needs. */
 export interface Question {
   readonly model: Model
-  /** The model and its fallbacks, in the order in which they are tried. */
+  /** Where the model and its fallbacks are answered, those of a lower rank first. Never empty. */
   readonly targets: readonly Target[]
   readonly stream: boolean
   /** The client wants the usage chunk of a stream. */
   readonly includeUsage: boolean
 }
 
-export interface Target {
-  readonly model: Model
+/** A place that may answer, and what it would be sent. */
+export interface Target extends Place {
   /** Only what the model takes, under the provider's name for it; the cap is the one that the estimate holds for. The client's wire. */
   readonly body: JsonObject
   /** The same in the provider's wire, as bytes, where it has been made already. */
@@ -68,7 +68,8 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
       },
     )
   }
-  if (!upstreams.answers(model, endpoint.surface)) {
+  const answering = catalog.targets(model).filter(place => upstreams.answers(place.model, endpoint.surface))
+  if (answering[0]?.rank !== 0) {
     throw new GatewayError(
       'unsupported_surface',
       `Model ${model.id} does not answer ${endpoint.paths[0]}. GET /v1/models/${model.id} shows what it does.`,
@@ -78,8 +79,7 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
     )
   }
   const stream = endpoint.streams(body)
-  const answering = catalog.targets(model).filter(target => upstreams.answers(target, endpoint.surface))
-  const targets = answering.map(target => targetOf(body, endpoint, target, stream))
+  const targets = answering.map(place => targetOf(body, endpoint, place, stream))
   return {
     model,
     targets,
@@ -88,10 +88,11 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
   }
 }
 
-function targetOf(body: Body, endpoint: Endpoint, model: Model, stream: boolean): Target {
+function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean): Target {
+  const { model } = place
   const forwarded = forwardedBody(body, endpoint, model, stream)
   return {
-    model,
+    ...place,
     body: forwarded,
     estimate: endpoint.estimate(forwarded as Body, model),
     ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }).input } : {}),

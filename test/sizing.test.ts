@@ -17,7 +17,7 @@ t.test('a hold is sized by the upper factor, a charge without usage by the likel
   const { typical, upper } = calibrations.of(model)
   t.ok(upper > 1.5 && typical < upper)
   const estimate = { input: 1085, fixed: 85, output: 10 }
-  const target = { model, body: {}, estimate }
+  const target = { name: model.id, weight: 1, rank: 0, model, body: {}, estimate }
   const input = 85 + Math.round(1000 * upper)
   t.strictSame(sizeOf([target], calibrations), { estimate: { input, output: 10 }, estimateRial: BigInt(input + 20) })
   t.equal(inputCharged(target, calibrations), 85 + Math.round(1000 * typical))

@@ -6,6 +6,17 @@ export interface Listed {
   readonly model: Model
 }
 
+/** Where a request may be sent. */
+export interface Place {
+  /** `<provider>/<model>`: what logs, metrics, health and usage records call it. */
+  readonly name: string
+  readonly model: Model
+  /** Within its rank. */
+  readonly weight: number
+  /** 0: the model itself; 1: its first fallback, and so on. A rank is tried when those before it have failed. */
+  readonly rank: number
+}
+
 /**
  * Finds models by name, and says which of them a key may use. Lookups take the same time for one model and for a thousand; what a list of
  * models allows is worked out when it is first asked for, and kept as long as the list is.
@@ -13,6 +24,7 @@ export interface Listed {
 export class Catalog {
   readonly #byName: ReadonlyMap<string, Model>
   readonly #models: ReadonlyMap<string, Model>
+  readonly #places = new WeakMap<Model, readonly Place[]>()
   readonly #allowances = new WeakMap<readonly string[], Allowance>()
 
   constructor({ models, aliases }: Pick<Config, 'models' | 'aliases'>) {
@@ -42,10 +54,15 @@ export class Catalog {
     return listed
   }
 
-  /** The model, then its fallbacks in their order. */
-  targets(model: Model): Model[] {
-    const fallbacks = model.fallback.map(id => this.#models.get(id)).filter(target => target !== undefined)
-    return [model, ...fallbacks]
+  /** Where the model is answered, then where its fallbacks are, in their order. The same list whenever it is asked for. */
+  targets(model: Model): readonly Place[] {
+    let places = this.#places.get(model)
+    if (places === undefined) {
+      const fallbacks = model.fallback.map(id => this.#models.get(id)).filter(target => target !== undefined)
+      places = [model, ...fallbacks].flatMap(placesOf)
+      this.#places.set(model, places)
+    }
+    return places
   }
 
   #allows(list: readonly string[] | null, model: Model): boolean {
@@ -67,6 +84,11 @@ export class Catalog {
     }
     return { all: list.includes('*'), ids, providers }
   }
+}
+
+function placesOf(model: Model, rank: number): Place[] {
+  if (model.targets === undefined) return [{ name: model.id, model, weight: 1, rank }]
+  return model.targets.map(target => ({ ...target, rank }))
 }
 
 interface Allowance {

@@ -69,7 +69,16 @@ export interface Timeouts {
   readonly connect: Ms
   readonly first_byte: Ms
   readonly idle: Ms
+  /** Of an answer; of a stream, until it has begun. */
   readonly total: Ms
+}
+
+/** When a target is left alone after trouble. */
+export interface HealthSettings {
+  /** Failed requests in a row. */
+  readonly failures: number
+  /** The first time; it doubles with each probe that fails, up to 32 times this. */
+  readonly ejection: Ms
 }
 
 /** One provider as configured. `options` are the kind's own settings, checked against the schema that the kind exports. */
@@ -81,6 +90,13 @@ export interface ProviderSettings {
   readonly api_key: string | null
   readonly timeout: Timeouts
   readonly max_connections: number
+  /** Requests that may wait for a connection, and how long. */
+  readonly queue: number
+  readonly queue_timeout: Ms
+  /** Another try even where a request may have run already. */
+  readonly retry_unknown: boolean
+  /** `null`: a target is never left alone. */
+  readonly health: HealthSettings | null
   /** How a stream reports usage: asked for by `stream_options`, always, or never. */
   readonly usage_stream: 'option' | 'always' | 'none'
   /** The cap's spelling upstream. */
@@ -107,6 +123,16 @@ export interface KindInfo {
   readonly surfaces: readonly string[]
 }
 
+/** One of several places where a model is answered. */
+export interface ModelTarget {
+  /** `<provider>/<the provider's own name>`: what logs, metrics and usage records call it. */
+  readonly name: string
+  /** Relative to the other targets of the model; 0: only when all others have failed. */
+  readonly weight: number
+  /** The model as it is there: its identifier, but this provider, its name for it, its price, cap and options. */
+  readonly model: Model
+}
+
 /** A model that clients may name. */
 export interface Model {
   /** `<provider>/<model>`: the canonical identifier. */
@@ -128,6 +154,10 @@ export interface Model {
   readonly parameters: readonly string[] | null
   /** Surfaces that it answers. `null`: all that its provider's kind has. */
   readonly surfaces: readonly string[] | null
+  /** Where it is answered. Absent: by its own provider alone. */
+  readonly targets?: readonly ModelTarget[]
+  /** Most tries of one request in all. */
+  readonly attempts: number
   /** Canonical ids, tried in order when a target fails before the first byte. Theirs are not followed. */
   readonly fallback: readonly string[]
   /** The cap's spelling upstream, where it is not the provider's. */

@@ -23,11 +23,22 @@ export interface ProviderDraft {
   readonly api_key?: string
   readonly timeout: { readonly connect: string; readonly first_byte: string; readonly idle: string; readonly total: string }
   readonly max_connections: number
+  readonly queue: number
+  readonly queue_timeout: string
+  readonly retry_unknown: boolean
+  readonly health: 'off' | { readonly failures: number; readonly ejection: string }
   readonly usage_stream?: 'option' | 'always' | 'none'
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly on_disconnect: 'abort' | 'drain'
   readonly usage?: 'normal' | 'strict'
   readonly rerank?: 'pairs' | 'query_once' | 'units'
+}
+
+export interface TargetDraft {
+  readonly provider?: string
+  readonly upstream?: string
+  readonly weight: number
+  readonly price?: 'free' | PriceDraft
 }
 
 export interface ModelDraft {
@@ -38,6 +49,8 @@ export interface ModelDraft {
   readonly context: number | null
   readonly parameters: readonly string[] | null
   readonly surfaces: readonly string[] | null
+  readonly targets: readonly TargetDraft[] | null
+  readonly attempts: number
   readonly fallback: readonly string[] | null
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly tokenizer: string | null

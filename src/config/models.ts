@@ -4,11 +4,12 @@ import type { Draft, ModelDraft } from './draft.js'
 import type { Findings } from './findings.js'
 import { type Included, surfacesOf } from './included.js'
 import type { KnownModel, KnownModels } from './known-models.js'
+import { readOptions } from './options.js'
 import { checkPrice, type PriceAt, pricesOf, readPrice } from './price-drafts.js'
 import type { Path } from './problems.js'
 import type { ModelNames } from './references.js'
-import { conform } from './schema.js'
 import { didYouMean } from './suggest.js'
+import { readTargets } from './targets.js'
 
 /** What a model without any figure holds for an answer, in tokens. */
 const DEFAULT_MAX_TOKENS = 2048
@@ -43,9 +44,12 @@ export function readModels(findings: Findings, draft: Pick<Draft, 'models' | 'pr
     const fallback = readFallback(findings, whole, id, names)
     const price = readPrice(findings, priced)
     if (provider === undefined) continue
-    checkSurfaces(findings, whole, provider, path)
-    checkPrice(findings, priced, surfacesOf(findings, whole.surfaces, provider))
-    models.set(id, { ...modelOf(findings, id, whole, path, { provider, upstream }), price, fallback })
+    const surfaces = answeredBy(findings, whole, provider, providers)
+    checkSurfaces(findings, whole, provider, surfaces, path)
+    checkPrice(findings, priced, whole.surfaces ?? surfaces)
+    const model: Model = { ...modelOf(findings, id, whole, path, { provider, upstream }), price, fallback }
+    const targets = readTargets(findings, whole, model, { providers, names, written, known })
+    models.set(id, targets === null ? model : { ...model, targets })
   }
   for (const [id, { provider, upstream, known: facts, surfaces }] of included) {
     const whole = { ...blank, ...facts, surfaces }
@@ -75,6 +79,7 @@ function modelOf(
     estimate: draft.estimate,
     parameters: draft.parameters,
     surfaces: draft.surfaces,
+    attempts: draft.attempts,
     ...(draft.cap === undefined ? {} : { cap: draft.cap }),
     created: readCreated(findings, draft.created, path),
     options: readOptions(findings, [...path, 'options'], provider.kind, findings.source.kinds.get(provider.kind)?.modelOptions),
@@ -97,24 +102,6 @@ function completed(findings: Findings, draft: ModelDraft, known: KnownModel, pat
   return unsaid.length === 0 ? draft : { ...draft, ...Object.fromEntries(unsaid) }
 }
 
-/** The kind's own settings at a path, held against the schema that the kind has for them. */
-export function readOptions(
-  findings: Findings,
-  path: Path,
-  kind: string,
-  schema: Parameters<typeof conform>[0] | undefined,
-): Readonly<Record<string, unknown>> {
-  const given = findings.source.raw(path) ?? {}
-  if (typeof given !== 'object') return {}
-  if (schema === undefined) {
-    if (Object.keys(given).length > 0) findings.wrong(path, `the kind ${JSON.stringify(kind)} has no such settings`)
-    return {}
-  }
-  const { value, problems } = conform(schema, given, path)
-  findings.problems.push(...problems)
-  return (value ?? {}) as Readonly<Record<string, unknown>>
-}
-
 function checkCaps(findings: Findings, draft: ModelDraft, path: Path): void {
   const { max_output_tokens: most, default_max_tokens: held, context } = draft
   if (held !== undefined && most !== null && held > most) {
@@ -125,15 +112,26 @@ function checkCaps(findings: Findings, draft: ModelDraft, path: Path): void {
   }
 }
 
-function checkSurfaces(findings: Findings, draft: ModelDraft, provider: ProviderSettings, path: Path): void {
-  const surfaces = findings.source.kinds.get(provider.kind)?.surfaces ?? []
+/** What can be asked of those who answer it. */
+function answeredBy(
+  findings: Findings,
+  draft: ModelDraft,
+  provider: ProviderSettings,
+  providers: ReadonlyMap<string, ProviderSettings>,
+): string[] {
+  const answering = draft.targets?.map(target => providers.get(target.provider ?? '')) ?? [provider]
+  return [...new Set(answering.flatMap(one => (one === undefined ? [] : surfacesOf(findings, null, one))))]
+}
+
+/** Surfaces that nobody who answers it has. */
+function checkSurfaces(findings: Findings, draft: ModelDraft, provider: ProviderSettings, surfaces: readonly string[], path: Path): void {
   for (const [index, surface] of (draft.surfaces ?? []).entries()) {
-    if (!surfaces.includes(surface)) {
-      findings.wrong(
-        [...path, 'surfaces', index],
-        `the kind ${JSON.stringify(provider.kind)} has no ${surface} (it has ${surfaces.join(', ')})`,
-      )
-    }
+    if (surfaces.includes(surface)) continue
+    const who = draft.targets === null ? `the kind ${JSON.stringify(provider.kind)} has` : 'its targets have'
+    findings.wrong(
+      [...path, 'surfaces', index],
+      `${who} no ${surface} (${draft.targets === null ? 'it has' : 'they have'} ${surfaces.join(', ')})`,
+    )
   }
 }
 
@@ -151,7 +149,10 @@ function readFallback(findings: Findings, draft: ModelDraft, id: string, names: 
 
 /** A fallback that answers nothing that the model answers could never help. */
 function checkFallbacks(findings: Findings, models: ReadonlyMap<string, Model>): void {
-  const surfaces = (model: Model) => model.surfaces ?? findings.source.kinds.get(model.provider.kind)?.surfaces ?? []
+  const { kinds } = findings.source
+  const surfaces = (model: Model): readonly string[] =>
+    model.surfaces ??
+    (model.targets?.map(target => target.model) ?? [model]).flatMap(({ provider }) => kinds.get(provider.kind)?.surfaces ?? [])
   for (const model of models.values()) {
     for (const id of model.fallback) {
       const target = models.get(id)

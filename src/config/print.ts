@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import type { Address, Config, Key, Model, ProviderSettings } from './config.js'
+import type { Address, Config, Key, Model, ModelTarget, ProviderSettings } from './config.js'
 import { formatDuration, formatSize } from './durations.js'
 import type { Path } from './problems.js'
 
@@ -47,22 +47,35 @@ export type Template = (path: Path) => string | undefined
 type Shield = (value: unknown, path: Path) => unknown
 
 function provider(settings: ProviderSettings, own: Shield): unknown {
-  const { name, api_key, timeout, options, base_url, ...rest } = settings
+  const { name, api_key, timeout, queue_timeout, health, options, base_url, ...rest } = settings
   return {
     ...rest,
     ...(base_url === '' ? {} : { base_url }),
     ...(api_key === null ? {} : { api_key: HIDDEN }),
     timeout: durations(timeout),
+    queue_timeout: formatDuration(queue_timeout),
+    health: health === null ? 'off' : { ...health, ejection: formatDuration(health.ejection) },
     ...(Object.keys(options).length === 0 ? {} : { options: own(options, ['providers', name, 'options']) }),
   }
 }
 
-function model({ id, provider: _, price, created, options, ...rest }: Model, own: Shield): unknown {
+function model({ id, provider: _, price, created, options, targets, ...rest }: Model, own: Shield): unknown {
   return {
     ...rest,
     price: price ?? 'free',
+    ...(targets === undefined ? {} : { targets: targets.map((one, index) => target(one, ['models', id, 'targets', index], own)) }),
     created: new Date(created * 1000).toISOString().slice(0, 10),
     ...(Object.keys(options).length === 0 ? {} : { options: own(options, ['models', id, 'options']) }),
+  }
+}
+
+function target({ weight, model: { provider, upstream, price, options } }: ModelTarget, path: Path, own: Shield): unknown {
+  return {
+    provider: provider.name,
+    upstream,
+    weight,
+    price: price ?? 'free',
+    ...(Object.keys(options).length === 0 ? {} : { options: own(options, [...path, 'options']) }),
   }
 }
 

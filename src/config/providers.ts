@@ -1,7 +1,7 @@
 import type { ProviderSettings } from './config.js'
 import type { ProviderDraft, Section } from './draft.js'
 import type { Findings } from './findings.js'
-import { readOptions } from './models.js'
+import { readOptions } from './options.js'
 import type { Path } from './problems.js'
 import { readTimer } from './sections.js'
 import { didYouMean } from './suggest.js'
@@ -31,6 +31,13 @@ export function readProviders(findings: Findings, drafts: Section<ProviderDraft>
       api_key: draft.api_key ?? null,
       timeout: { connect: timer('connect'), first_byte: timer('first_byte'), idle: timer('idle'), total: timer('total') },
       max_connections: draft.max_connections,
+      queue: draft.queue,
+      queue_timeout: readTimer(findings, draft.queue_timeout, [...path, 'queue_timeout']),
+      retry_unknown: draft.retry_unknown,
+      health:
+        draft.health === 'off'
+          ? null
+          : { failures: draft.health.failures, ejection: readTimer(findings, draft.health.ejection, [...path, 'health', 'ejection']) },
       usage_stream: draft.usage_stream ?? kind.defaults?.usage_stream ?? 'option',
       cap: draft.cap ?? kind.defaults?.cap ?? 'max_tokens',
       on_disconnect: draft.on_disconnect,

@@ -38,8 +38,9 @@ function entry(id: string, model: Model): JsonObject {
  * Prices are Rial per 1,000,000 tokens, and per request; `null` is free. `parameters` has what any of its surfaces takes, in one list;
  * `parameters_by_surface` what each takes. Who answers for it, its upstream name and its fallbacks, is not the client's business.
  */
-function card(id: string, model: Model, { upstreams }: Runtime): JsonObject {
-  const accepted = ENDPOINTS.filter(endpoint => upstreams.answers(model, endpoint.surface)).map(
+function card(id: string, model: Model, { catalog, upstreams }: Runtime): JsonObject {
+  const places = catalog.targets(model).filter(place => place.rank === 0)
+  const accepted = ENDPOINTS.filter(endpoint => places.some(place => upstreams.answers(place.model, endpoint.surface))).map(
     ({ surface, parameters }) =>
       [surface, [...parameters].filter(name => model.parameters === null || model.parameters.includes(name)).sort()] as const,
   )

@@ -75,7 +75,11 @@ export function define(registry: Registry) {
       configReloads: counter('config_reloads_total', 'Reloads of the config after the start.', 'result'),
     },
     gauges: {
-      upstreamUp: gauge('upstream_up', 'Whether the last attempt at a provider found it working.', 'provider'),
+      upstreamUp: gauge(
+        'upstream_up',
+        'Whether a provider gets requests: 0 while all of its targets that were asked are left alone after trouble.',
+        'provider',
+      ),
       inFlight: gauge('requests_in_flight', 'Requests under way.', 'surface'),
       keyBudget: gauge('key_budget_used_ratio', 'Used part of the budget of a key that is nearest to its end.', 'key', 'window'),
       wallet: gauge('wallet_balance_rial', 'Credits of an account less what it has spent; open holds are not taken off.', 'account'),

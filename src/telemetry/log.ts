@@ -47,6 +47,8 @@ export interface Fields {
   readonly surface?: string
   readonly model?: string
   readonly provider?: string
+  readonly target?: string
+  readonly reason?: string
   readonly policy?: string
   readonly code?: string
   readonly status?: number

@@ -39,8 +39,6 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
   if (state === 'refused' && error !== null) metrics.refused(error.code, key === null ? null : exchange.key.plan.name)
   for (const [i, { target, result }] of tried.entries()) {
     metrics.upstream(providerOf(target), result === 'answered' ? 'ok' : result === 'client_closed' ? 'aborted' : result)
-    if (result === 'answered') metrics.upstreamUp(providerOf(target), true)
-    else if (DOWN.has(result)) metrics.upstreamUp(providerOf(target), false)
     if (i > 0) metrics.upstreamRetry(providerOf(target))
   }
   log.access({
@@ -72,9 +70,6 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
     upstream_request_id: ran.billable?.upstreamRequestId ?? null,
   })
 }
-
-/** Results after which a provider counts as down, until it answers again. */
-const DOWN: ReadonlySet<string> = new Set(['upstream_unavailable', 'upstream_error', 'upstream_timeout'])
 
 /** A request that was turned away before anybody was asked who it is. */
 export function reportTurnedAway(id: string, at: number, error: GatewayError, log: Log, metrics: Metrics): void {

@@ -17,6 +17,7 @@ import {
 } from './providers/provider.js'
 import { refusalOf, retryAfter } from './refusal.js'
 import { AnswerStream, ErrorEvent } from './stream.js'
+import { TargetFailure } from './trouble.js'
 import { type WholeAnswer, wholeAnswer } from './whole.js'
 
 /** The most that a whole answer may have, in bytes; and what is read of an error. */
@@ -83,6 +84,12 @@ export class Attempt implements Receiver {
       { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
       this,
     )
+    // What answers in this process has no connection to wait for.
+    if (this.#delivery.sent) this.started()
+  }
+
+  started(): void {
+    if (this.#mode === 'head') this.#waitFor('first_byte')
   }
 
   /** The provider may have seen the request. */
@@ -130,6 +137,7 @@ export class Attempt implements Receiver {
       this.#break(new ProviderFailure({ message: 'The provider answered with a stream that nobody asked for.' }))
     } else {
       this.#mode = 'whole'
+      if (Number(headers['content-length']) > ANSWER_BYTES_MAX) this.#tooLarge()
     }
   }
 
@@ -148,7 +156,7 @@ export class Attempt implements Receiver {
       if (this.#bytes <= ERROR_BYTES_MAX) this.#chunks.push(chunk)
       else this.end()
     } else if (this.#bytes > ANSWER_BYTES_MAX) {
-      this.#break(new ProviderFailure({ message: `The provider's answer is larger than ${ANSWER_BYTES_MAX} bytes.` }))
+      this.#tooLarge()
     } else {
       this.#chunks.push(chunk)
     }
@@ -175,13 +183,21 @@ export class Attempt implements Receiver {
     }
   }
 
-  failed(failure: TransportFailure): void {
+  failed({ kind, sent, message, cause }: TransportFailure): void {
+    if (this.#mode === 'error') {
+      this.end()
+      return
+    }
     this.#stop()
-    this.#fail(
-      failure.kind === 'refused'
-        ? new GatewayError('upstream_unavailable', 'The provider cannot be reached.', { retryable: true, cause: failure.cause })
-        : new GatewayError('upstream_error', 'The connection to the provider broke.', { retryable: true, cause: failure.cause }),
-    )
+    if (kind === 'refused') {
+      const trouble = { against: 'firm', passing: true } as const
+      this.#fail(new TargetFailure('upstream_unavailable', 'The provider cannot be reached.', trouble, { retryable: true, cause }))
+    } else if (kind === 'timeout') {
+      this.#fail(this.#tooSlow(`timeout.${message}`, sent))
+    } else {
+      const retryable = this.#facts.settings.retry_unknown
+      this.#fail(new TargetFailure('upstream_error', 'The connection to the provider broke.', UNKNOWN, { retryable, cause }))
+    }
   }
 
   #whole(bytes: Buffer): void {
@@ -209,6 +225,8 @@ export class Attempt implements Receiver {
       if (error === null) this.#tellStream()
       else this.#fail(this.#explain(error))
     }
+    // It may take as long as it keeps talking.
+    if (this.#told && stream.begun) clearTimeout(this.#total)
     if (stream.over && this.#mode !== 'over') this.#linger()
   }
 
@@ -224,6 +242,10 @@ export class Attempt implements Receiver {
     this.#stop()
     this.#waiting = setTimeout(() => this.#delivery.abort(), LINGER_MS)
     this.#waiting.unref()
+  }
+
+  #tooLarge(): void {
+    this.#break(new ProviderFailure({ message: `The provider's answer is larger than ${ANSWER_BYTES_MAX} bytes.` }))
   }
 
   #break(error: unknown): void {
@@ -242,27 +264,33 @@ export class Attempt implements Receiver {
 
   #stop(): void {
     this.#mode = 'over'
+    this.#chunks = []
     clearTimeout(this.#waiting)
     clearTimeout(this.#total)
     if (this.#silence !== null) clearTimeout(this.#silence)
   }
 
-  #waitFor(which: 'idle'): void {
+  #waitFor(which: 'first_byte' | 'idle'): void {
     clearTimeout(this.#waiting)
     const ms = this.#facts.settings.timeout[which]
     this.#waiting = setTimeout(this.#timedOut, ms, which, ms)
   }
 
   readonly #timedOut = (which: string, ms: number): void => {
-    // Another target may answer in time; but who has waited for all the time there was waits no longer.
-    const retryable = which !== 'total' || !this.#delivery.sent
+    // Of a refusal the status has come: what is there of its words will do.
+    if (this.#mode === 'error') {
+      this.end()
+      return
+    }
+    const sent = this.#delivery.sent
     this.#stop()
     this.#delivery.abort()
-    this.#fail(
-      new GatewayError('upstream_timeout', `The provider was too slow: timeout.${which} of ${ms / 1000} s has passed.`, {
-        retryable,
-      }),
-    )
+    this.#fail(this.#tooSlow(`timeout.${which} of ${ms / 1000} s`, sent))
+  }
+
+  #tooSlow(what: string, sent: boolean): GatewayError {
+    const retryable = !sent || this.#facts.settings.retry_unknown
+    return new TargetFailure('upstream_timeout', `The provider was too slow: ${what} has passed.`, UNKNOWN, { retryable })
   }
 
   #refused(bytes: Buffer): GatewayError {
@@ -301,7 +329,8 @@ export class Attempt implements Receiver {
         : error instanceof ErrorEvent
           ? 'The provider reported an error under a status of success.'
           : 'The provider answered with something that cannot be read.'
-    return new GatewayError('upstream_invalid_response', message, { retryable: true, cause: error })
+    const trouble = { against: 'faint', passing: false } as const
+    return new TargetFailure('upstream_invalid_response', message, trouble, { retryable: true, cause: error })
   }
 
   /** The error event of a stream that had begun. */
@@ -314,6 +343,9 @@ export class Attempt implements Receiver {
     return new GatewayError('upstream_error', message, { cause: error })
   }
 }
+
+/** The request may have run: nobody can tell. */
+const UNKNOWN = { against: 'firm', passing: false } as const
 
 function plain(headers: UpstreamHeaders): HeaderFields {
   const fields: Record<string, string> = {}

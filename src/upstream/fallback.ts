@@ -7,8 +7,13 @@ import { Tally } from '../metering/tally.js'
 import type { Runtime, Services } from '../runtime.js'
 import type { Question, Target } from '../understand.js'
 import { type Answered, Attempt } from './attempt.js'
+import type { Gate } from './gate.js'
+import type { Finding, Health } from './health.js'
+import { ordered } from './order.js'
 import { callOf, outgoing } from './outgoing.js'
-import type { Call, HeaderFields, Provider } from './providers/provider.js'
+import type { Call, HeaderFields, Provider, Transport } from './providers/provider.js'
+import { type Step, Tries } from './tries.js'
+import { TargetFailure } from './trouble.js'
 
 /** What can be charged for: a target that has begun to work, and what was received of it. */
 export interface Billable {
@@ -31,7 +36,10 @@ export class Abandoned extends GatewayError {
   }
 }
 
-/** Tries the targets in order until one has something to tell. Throws the last one's GatewayError, or Abandoned. */
+/**
+ * Tries the targets in turn until one has something to tell. Throws Abandoned, the last failure, or why no target could be asked. Nothing is
+ * sent a second time where the first may have run, unless the provider's `retry_unknown` says so.
+ */
 export async function forward(
   exchange: Exchange,
   endpoint: Endpoint,
@@ -39,42 +47,99 @@ export async function forward(
   runtime: Runtime,
   services: Services,
 ): Promise<Forwarded> {
-  for (let i = 0; ; i++) {
-    const target = question.targets[i] as Target
-    const from = services.clock.monotonic()
+  const { clock, health, random } = services
+  const targets = ordered(question.targets, random)
+  const deadline = clock.monotonic() + (targets[0] as Target).model.provider.timeout.total
+  const tries = new Tries({ targets, attempts: question.model.attempts, deadline, health, random })
+  const findings = new Findings(health)
+  for (;;) {
+    const step = tries.next(clock.monotonic())
+    if (step === null) throw tries.error(clock.monotonic())
+    if (step.waitMs > 0) await pause(step.waitMs, exchange)
+    const from = clock.monotonic()
+    const found = findings.visit(step.target, from)
     const tried = (result: string): void => {
-      const ms = Math.round(services.clock.monotonic() - from)
-      exchange.tried.push({ target: target.model.id, result, ms })
+      const ms = Math.round(clock.monotonic() - from)
+      exchange.tried.push({ target: step.target.name, result, ms })
     }
     try {
-      const forwarded = await attempt(exchange, endpoint, question, target, runtime, services)
+      const forwarded = await attempt(exchange, endpoint, question, step, runtime, services)
       tried('answered')
+      found('well', clock.monotonic())
       return forwarded
     } catch (error) {
       tried(isGatewayError(error) ? error.code : 'internal_error')
-      const next = i + 1 < question.targets.length && isGatewayError(error) && error.retryable && !exchange.gone
-      if (!next) throw error
+      found(findingOf(error), clock.monotonic())
+      if (exchange.gone || !tries.failed(step, error, clock.monotonic())) throw error
     }
   }
+}
+
+/** What a try says of its target: one that refuses the request for its content is well. */
+function findingOf(error: unknown): Finding {
+  if (error instanceof TargetFailure) return error.trouble
+  return isGatewayError(error) && error.origin === 'upstream' ? 'well' : null
+}
+
+/** What one request finds out about its targets. A target that it tries more than once fails it once. */
+class Findings {
+  readonly #health: Health
+  readonly #failed = new Set<string>()
+
+  constructor(health: Health) {
+    this.#health = health
+  }
+
+  /** A try begins; what is returned is to be told of its end. */
+  visit({ name, model: { provider } }: Target, from: number): (finding: Finding, at: number) => void {
+    const visit = this.#health.enter({ name, provider: provider.name, settings: provider.health }, from)
+    return (finding, at) => {
+      const failed = finding !== 'well' && finding !== null && finding.against !== null && finding.against !== 'limit'
+      visit.leave(failed && this.#failed.has(name) ? null : finding, at)
+      if (failed) this.#failed.add(name)
+    }
+  }
+}
+
+/** Time passes, unless the client leaves. */
+function pause(ms: number, exchange: Exchange): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const over = (): void => {
+      exchange.onGone = null
+      resolve()
+    }
+    const timer = setTimeout(over, ms)
+    exchange.onGone = () => {
+      clearTimeout(timer)
+      exchange.onGone = null
+      reject(leftEarly())
+    }
+  })
+}
+
+function leftEarly(): GatewayError {
+  return new GatewayError('client_closed', 'The client left before its request was forwarded.')
 }
 
 async function attempt(
   exchange: Exchange,
   endpoint: Endpoint,
   question: Question,
-  target: Target,
+  { target }: Step,
   runtime: Runtime,
   services: Services,
 ): Promise<Forwarded> {
   const { model } = target
-  const { settings, provider, transport } = runtime.upstreams.of(model)
+  const { settings, provider, gate } = runtime.upstreams.of(model)
   const wire = runtime.upstreams.wire(model, endpoint.surface)
   const ids = callIds(exchange)
   const call = callOf(target, endpoint.surface, question.stream, ids)
   const tally = new Tally(endpoint, familyOf(model), settings.usage === 'strict')
   const extra = runtime.chain.forwards ? await runtime.chain.forward(exchange as Held, model) : {}
   const body = target.outgoing ?? outgoing(target, endpoint.surface, question.stream, runtime.upstreams, ids)
+  const headers = { ...fields(exchange, question.stream), ...provider.authorize(settings.api_key, settings), ...extra }
   exchange.marks.sent ??= services.clock.monotonic()
+  const transport = await enter(gate, exchange)
   const started = new Attempt({
     call,
     settings,
@@ -82,7 +147,7 @@ async function attempt(
     wire,
     transport,
     endpoint,
-    headers: { ...fields(exchange, question.stream), ...provider.authorize(settings.api_key, settings), ...extra },
+    headers,
     body,
     includeUsage: question.includeUsage,
     meter: tally.add,
@@ -91,9 +156,7 @@ async function attempt(
   const leave = (): void => {
     if (settings.on_disconnect === 'drain' && !exchange.drained && services.drains.take(started.answered)) return
     const billable = { target, tally, upstreamRequestId: null }
-    started.abort(
-      started.sent ? new Abandoned(billable) : new GatewayError('client_closed', 'The client left before its request was forwarded.'),
-    )
+    started.abort(started.sent ? new Abandoned(billable) : leftEarly())
   }
   exchange.onGone = leave
   if (exchange.gone) leave()
@@ -101,6 +164,18 @@ async function attempt(
     const answered = await started.answered
     const upstreamId = upstreamRequestId(answered.headers, provider.requestIdHeader ?? 'x-request-id')
     return { target, provider, attempt: started, answered, tally, upstreamRequestId: upstreamId }
+  } finally {
+    exchange.onGone = null
+  }
+}
+
+/** Waits for a connection, in line. A client that leaves meanwhile is never sent for. */
+async function enter(gate: Gate, exchange: Exchange): Promise<Transport> {
+  if (exchange.gone) throw leftEarly()
+  const { entered, leave } = gate.enter()
+  exchange.onGone = () => leave(leftEarly())
+  try {
+    return await entered
   } finally {
     exchange.onGone = null
   }

@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { Client, type Dispatcher, Pool } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
 import type { ProviderSettings } from '../config/config.js'
 import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
+import { type Line, Sockets } from './sockets.js'
 
 /** The most that the header of a provider's answer may have, in bytes. */
 const HEADER_BYTES_MAX = 64 * 1024
-/** How often a request is sent once more because the connection that it was given had died while it was idle. */
-const STALE_MAX = 2
 
 /**
  * A provider that is reached over HTTP: one pool of connections to the origin of its `base_url`. No redirects, no pipelining, no
  * decompression, and no time limit of its own: the attempt keeps them all. Servers close idle connections unannounced: a request whose
- * reused connection dies before the first byte of an answer is sent once more.
+ * connection had been used before, and dies before the first byte of an answer, is sent once more, over a new one.
  */
 export function httpTransport(settings: ProviderSettings): Transport {
   const base = new URL(settings.base_url)
   const prefix = base.pathname.replace(/\/$/, '')
+  const sockets = new Sockets({ allowH2: false, timeout: settings.timeout.connect })
   const pool = new Pool(base.origin, {
     connections: settings.max_connections,
     pipelining: 1,
@@ -26,17 +26,36 @@ export function httpTransport(settings: ProviderSettings): Transport {
     // Real servers close idle connections after 5 s, unannounced: ours are gone before.
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 600_000,
-    connect: { timeout: settings.timeout.connect },
-    factory: (origin, options) => new Connection(origin, options),
+    connect: sockets.connect,
   })
+  // Its connections end with their first answer: what is sent here never meets one that was kept too long.
+  let fresh: Pool | undefined
+  const freshPool = (): Pool => {
+    fresh ??= new Pool(base.origin, {
+      connections: settings.max_connections,
+      pipelining: 1,
+      allowH2: false,
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: sockets.connect,
+    })
+    return fresh
+  }
   return {
     send: (request, receiver) => {
-      const options = { method: 'POST' as const, path: prefix + request.path, headers: request.headers, body: bodyOf(request) }
-      const delivery = new HttpDelivery(receiver, self => pool.dispatch({ ...options, delivery: self } as Outgoing, self))
-      delivery.dispatch()
+      const options = { method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) } as const
+      const delivery = new HttpDelivery(receiver, sockets, (self, again) => {
+        if (again) freshPool().dispatch({ ...options, reset: true }, self)
+        else pool.dispatch(options, self)
+      })
+      delivery.dispatch(false)
       return delivery
     },
-    close: () => pool.destroy(),
+    close: async () => {
+      sockets.close()
+      await Promise.all([pool.destroy(), fresh?.destroy()])
+    },
   }
 }
 
@@ -45,48 +64,27 @@ function bodyOf(request: TransportRequest): string | Buffer {
   return typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 }
 
-/** The pool passes options on to the connection that it chooses; handlers it may wrap. */
-interface Outgoing extends Dispatcher.DispatchOptions {
-  readonly delivery: HttpDelivery
-}
-
-/** One connection of the pool. */
-class Connection extends Client {
-  /** How many answers the socket of now has carried to their end. */
-  served = 0
-
-  constructor(origin: URL, options: object) {
-    super(origin, options)
-    this.on('connect', () => {
-      this.served = 0
-    })
-  }
-
-  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    ;(options as Outgoing).delivery.connection = this
-    return super.dispatch(options, handler)
-  }
-}
-
 class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
+  readonly #sockets: Sockets
+  readonly #start: (self: HttpDelivery, again: boolean) => void
+  #again = false
+  #line: Line | null = null
+  #headed = false
   #controller: Dispatcher.DispatchController | null = null
   #paused = false
   #over = false
-  #answered = false
-  #stale = 0
-  readonly #start: (self: HttpDelivery) => unknown
   sent = false
-  connection: Connection | null = null
 
-  constructor(receiver: Receiver, start: (self: HttpDelivery) => unknown) {
+  constructor(receiver: Receiver, sockets: Sockets, start: (self: HttpDelivery, again: boolean) => void) {
     this.#receiver = receiver
+    this.#sockets = sockets
     this.#start = start
   }
 
-  dispatch(): void {
+  dispatch(again: boolean): void {
     try {
-      this.#start(this)
+      this.#start(this, again)
     } catch (error) {
       queueMicrotask(() => this.onResponseError(null, error as Error))
     }
@@ -115,12 +113,16 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
     }
     this.#controller = controller
     this.sent = true
+    this.#sockets.expect(line => {
+      this.#line = line
+    })
+    this.#receiver.started?.()
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // Informational answers come before the real one.
+    this.#headed = true
     if (this.#over || status < 200) return
-    this.#answered = true
     this.#receiver.head(status, headers)
     if (this.#paused) controller.pause()
   }
@@ -130,7 +132,6 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.connection !== null) this.connection.served++
     if (this.#over) return
     this.#over = true
     this.#receiver.end()
@@ -138,16 +139,24 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#over) return
-    const stale = this.sent && !this.#answered && (this.connection?.served ?? 0) > 0
-    if (stale && this.#stale++ < STALE_MAX) {
+    if (this.#stale(error)) {
+      this.#again = true
       this.#controller = null
-      this.dispatch()
+      this.#line = null
+      this.dispatch(true)
       return
     }
     this.#over = true
-    this.#receiver.failed(stale ? { ...failureOf(error, true), kind: 'stale' } : failureOf(error, this.sent))
+    this.#receiver.failed(failureOf(error, this.sent))
+  }
+
+  #stale(error: Error): boolean {
+    return !this.#again && !this.#headed && this.#line?.reused === true && !this.#line.heard() && CLOSED.test(codeOf(error))
   }
 }
+
+/** How a connection that the other side has closed is found out. */
+const CLOSED = /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/
 
 const NOT_REACHED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|ENOENT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_TLS|CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/

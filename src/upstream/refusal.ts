@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.js'
 import type { Failure } from './providers/provider.js'
+import { TargetFailure, type Trouble } from './trouble.js'
 
 const BILLING = /insufficient_quota|billing|insufficient_balance|credit/i
 
@@ -15,17 +16,17 @@ const WAIT_MAX_S = 31 * 86_400
 export function refusalOf(failure: Failure & { readonly status: number }, sentFields: (name: string) => boolean): GatewayError {
   const { status } = failure
   if (status === 401 || status === 402 || status === 403 || (status === 429 && BILLING.test(failure.code ?? ''))) {
-    return new GatewayError(
+    return new TargetFailure(
       'upstream_auth_failed',
       'The provider refuses the credentials or the account of this gateway. Tell its operator.',
-      {
-        retryable: true,
-      },
+      LASTING,
+      { retryable: true },
     )
   }
   if (status === 429) {
     const retryAfter = Math.min(WAIT_MAX_S, Math.max(1, Math.ceil(failure.retryAfter ?? 1)))
-    return new GatewayError('upstream_rate_limited', `The provider is at its rate limit. Try again in ${retryAfter} s.`, {
+    const trouble = { ...waiting(failure), against: 'limit' } as const
+    return new TargetFailure('upstream_rate_limited', `The provider is at its rate limit. Try again in ${retryAfter} s.`, trouble, {
       retryAfter,
       retryable: true,
       ...(retryAfter > 60 ? { shouldRetry: false } : {}),
@@ -40,17 +41,39 @@ export function refusalOf(failure: Failure & { readonly status: number }, sentFi
     })
   }
   if (status === 404) {
-    return new GatewayError('upstream_error', 'The provider does not know this model, though the gateway does. Tell its operator.', {
-      shouldRetry: false,
-      retryable: true,
-    })
+    return new TargetFailure(
+      'upstream_error',
+      'The provider does not know this model, though the gateway does. Tell its operator.',
+      LASTING,
+      {
+        shouldRetry: false,
+        retryable: true,
+      },
+    )
   }
   if (status >= 300 && status < 400) {
-    return new GatewayError('upstream_error', 'The provider answered with a redirect, which is never followed. Tell the operator.', {
-      retryable: true,
-    })
+    return new TargetFailure(
+      'upstream_error',
+      'The provider answered with a redirect, which is never followed. Tell the operator.',
+      LASTING,
+      {
+        retryable: true,
+      },
+    )
   }
-  return new GatewayError('upstream_error', `The provider failed with status ${status}.`, { retryable: true })
+  const trouble: Trouble = BUSY.has(status)
+    ? { ...waiting(failure), against: 'firm' }
+    : { against: status === 502 || status === 504 ? 'firm' : 'faint', passing: false }
+  return new TargetFailure('upstream_error', `The provider failed with status ${status}.`, trouble, { retryable: true })
+}
+
+/** Only an operator can mend it, and each request tells anew what is to mend: the target is passed over, but not silenced. */
+const LASTING: Trouble = { against: 'faint', passing: false }
+/** Answers that say: not now. A plain 500 says nothing: some servers give it for a request that they do not like. */
+const BUSY: ReadonlySet<number> = new Set([503, 529])
+
+function waiting({ retryAfter }: Failure): { readonly passing: true; readonly waitS?: number } {
+  return { passing: true, ...(retryAfter === undefined ? {} : { waitS: retryAfter }) }
 }
 
 /** The request's field that a path leads into: `messages` of `messages[2].role`. */

@@ -1,5 +1,6 @@
 import type { Config, Model, ProviderSettings } from '../config/config.js'
 import type { Surface } from '../endpoints/endpoint.js'
+import { Gate } from './gate.js'
 import type { Provider, Transport, Wire } from './providers/provider.js'
 
 /** One configured provider, running: its kind, its settings and its connections. */
@@ -7,6 +8,8 @@ export interface Upstream {
   readonly settings: ProviderSettings
   readonly provider: Provider
   readonly transport: Transport
+  /** The way to the transport, for as many at one time as the settings allow. */
+  readonly gate: Gate
 }
 
 /** What the models of a config can be asked for, and in which wire. */
@@ -54,7 +57,9 @@ export class Upstreams extends Wires {
         continue
       }
       const provider = kindOf(settings.kind, kinds)
-      byName.set(settings.name, { settings, provider, transport: provider.transport?.(settings) ?? (await overHttp(settings)) })
+      const transport = provider.transport?.(settings) ?? (await overHttp(settings))
+      const { max_connections: connections, queue, queue_timeout: timeoutMs } = settings
+      byName.set(settings.name, { settings, provider, transport, gate: new Gate(transport, { connections, queue, timeoutMs }) })
     }
     return new Upstreams(config, kinds, byName)
   }

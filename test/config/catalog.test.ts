@@ -60,10 +60,14 @@ t.test('lists what a key may use: plan and key must both allow it', async t => {
 
 t.test('the targets of a model are itself, then its fallbacks in order', async t => {
   t.strictSame(
-    catalog.targets(model('a/one')).map(({ id }) => id),
-    ['a/one', 'a/two', 'b/one'],
+    catalog.targets(model('a/one')).map(({ name, rank }) => [name, rank]),
+    [
+      ['a/one', 0],
+      ['a/two', 1],
+      ['b/one', 2],
+    ],
   )
-  t.strictSame(catalog.targets(model('b/one')), [model('b/one')])
+  t.strictSame(catalog.targets(model('b/one')), [{ name: 'b/one', model: model('b/one'), weight: 1, rank: 0 }])
 })
 
 t.test('a list allows exactly what its entries name', async t => {

@@ -7,6 +7,44 @@ import type { ConfigError } from '../../src/config/problems.js'
 import { loadKinds } from '../../src/upstream/kinds.js'
 import { BASE, KINDS, load, problems, ROOT } from './loading.js'
 
+t.test('a target is the model as it is there: its own price, cap and options, and what it does not say as the model has it', async t => {
+  const { config } = load(`
+providers:
+  sandbox: {kind: sandbox}
+  other: {kind: sandbox, health: off, queue: 5, queue_timeout: 2s, retry_unknown: true}
+  c: {kind: claude, options: {region: eu}}
+models:
+  sandbox/m:
+    price: {input: 10, output: 20}
+    options: {pace: 7}
+    attempts: 2
+    targets:
+      - {provider: other, weight: 3}
+      - {provider: sandbox, upstream: n, price: free, options: {pace: 9}}
+      - {provider: c, upstream: claude-x, weight: 0, price: {input: 1, output: 2}}
+`)
+  const model = config.models.get('sandbox/m')
+  const { targets, ...rest } = model as NonNullable<typeof model>
+  const price = { input: 10n, cached_input: 10n, output: 20n, request: 0n }
+  const provider = (name: string) => config.providers.get(name)
+  t.match(provider('other'), { health: null, queue: 5, queue_timeout: 2000, retry_unknown: true })
+  t.strictSame(targets, [
+    { name: 'other/m', weight: 3, model: { ...rest, provider: provider('other'), upstream: 'm', price, options: { pace: 7 } } },
+    { name: 'sandbox/n', weight: 1, model: { ...rest, provider: provider('sandbox'), upstream: 'n', price: null, options: { pace: 9 } } },
+    {
+      name: 'c/claude-x',
+      weight: 0,
+      model: {
+        ...rest,
+        provider: provider('c'),
+        upstream: 'claude-x',
+        price: { input: 1n, cached_input: 1n, output: 2n, request: 0n },
+        options: {},
+      },
+    },
+  ])
+})
+
 t.test('the smallest config gets every default', async t => {
   const { config, warnings, files } = load(BASE)
   t.strictSame(warnings, [])
@@ -18,6 +56,10 @@ t.test('the smallest config gets every default', async t => {
     api_key: null,
     timeout: { connect: 5000, first_byte: 60_000, idle: 60_000, total: 600_000 },
     max_connections: 256,
+    queue: 1000,
+    queue_timeout: 10_000,
+    retry_unknown: false,
+    health: { failures: 5, ejection: 1000 },
     usage_stream: 'option',
     cap: 'max_tokens',
     on_disconnect: 'abort',
@@ -36,6 +78,8 @@ t.test('the smallest config gets every default', async t => {
     estimate: 'calibrated',
     parameters: null,
     surfaces: null,
+    attempts: 3,
+    estimate: 'calibrated',
     fallback: [],
     created: 1_735_689_600,
     options: { pace: 5 },

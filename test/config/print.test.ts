@@ -62,6 +62,8 @@ providers:
   p:
     kind: openai
     max_connections: 256
+    queue: 1000
+    retry_unknown: false
     usage_stream: option
     cap: max_tokens
     on_disconnect: abort
@@ -73,6 +75,10 @@ providers:
       first_byte: 1m
       idle: 1m
       total: 10m
+    queue_timeout: 10s
+    health:
+      failures: 5
+      ejection: 1s
     options:
       region: eu
       org: \${ORG}
@@ -86,6 +92,7 @@ models:
     estimate: calibrated
     parameters: null
     surfaces: null
+    attempts: 3
     fallback: []
     price:
       input: 2500000
@@ -105,6 +112,7 @@ models:
     estimate: calibrated
     parameters: null
     surfaces: null
+    attempts: 3
     fallback: []
     price: free
     created: 2025-01-01

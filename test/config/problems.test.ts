@@ -305,6 +305,42 @@ t.test('each thing that can be wrong with providers and models', async t => {
       model('price: free, surfaces: [rerank], fallback: [c/m]', '  c/m: {price: free}\n'),
       ['3:58: models.sandbox/m.fallback: c/m answers none of rerank'],
     ],
+    [
+      'targets',
+      model('price: free, targets: [{provider: sandbx}, {}, {provider: c}, {provider: c, weight: 1}, {provider: c, upstream: x, wait: 1}]'),
+      [
+        '3:49: models.sandbox/m.targets[0].provider: there is no provider "sandbx" (did you mean "sandbox"?)',
+        '3:58: models.sandbox/m.targets[1]: "provider" is missing',
+        '3:77: models.sandbox/m.targets[3]: is c/m, which stands in the list already',
+        '3:130: models.sandbox/m.targets[4].wait: unknown key (known here: provider, upstream, weight, price, options)',
+      ],
+    ],
+    [
+      'target that can not help, target without a price for its output',
+      model('price: free, surfaces: [rerank], targets: [{provider: c}, {provider: sandbox, price: {output: 1}}]'),
+      [
+        '3:69: models.sandbox/m.targets[0].provider: its kind "claude" answers none of rerank',
+        '3:100: models.sandbox/m.targets[1].price: "input" is missing (0 where it costs nothing)',
+      ],
+    ],
+    [
+      'weights of nothing',
+      model('price: free, targets: [{provider: c, weight: 0}]'),
+      ['3:37: models.sandbox/m.targets: every weight is 0: one of them must come first'],
+    ],
+    ['no targets', model('price: free, targets: []'), ['3:37: models.sandbox/m.targets: must have at least one entry']],
+    [
+      'surface that no target has',
+      model('price: free, surfaces: [chat, rerank], targets: [{provider: c}]'),
+      ['3:45: models.sandbox/m.surfaces[1]: its targets have no rerank (they have chat)'],
+    ],
+    [
+      'options of a kind that has none',
+      model('price: free, targets: [{provider: c, options: {pace: 3}}]'),
+      ['3:61: models.sandbox/m.targets[0].options: the kind "claude" has no such settings'],
+    ],
+    ['health', provider('kind: sandbox, health: on'), ['2:30: providers.p.health: must be `off`, or a map with `failures` and `ejection`']],
+    ['ejection', provider('kind: sandbox, health: {ejection: 0s}'), ['2:41: providers.p.health.ejection: must be longer than 0']],
     ['created', model('price: free, created: 2025-02-29'), ['3:37: models.sandbox/m.created: no calendar has this day']],
   ]
   for (const [name, yaml, expected] of rows)

@@ -16,6 +16,7 @@ import { Offload } from '../../src/offload.js'
 import type { Host, Policy, PolicyFactory } from '../../src/policy.js'
 import type { Runtime, Services } from '../../src/runtime.js'
 import { Drains } from '../../src/upstream/drains.js'
+import { Health } from '../../src/upstream/health.js'
 import { Upstreams } from '../../src/upstream/upstream.js'
 import type { Books } from './books.js'
 import type { SteeredClock } from './clock.js'
@@ -64,6 +65,8 @@ export class Life {
       clock: birth.clock,
       newId: requestIds(ulids(bytes => birth.random.bytes(bytes))),
       drains: new Drains(),
+      health: new Health(),
+      random: () => birth.random.next(),
       bodies: new Room(),
       calibrations: untaught(),
       offload: new Offload(),

@@ -32,7 +32,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
   t.teardown(() => transport.close())
   return (options: AttemptOptions = {}): Attempt => {
     const { stream = false, body = {}, timeout = {}, wire = CHAT, includeUsage = true, now = 0 } = { ...defaults, ...options }
-    const mine = { ...settings, timeout: { ...settings.timeout, ...timeout } }
+    const mine = { ...settings, ...options.settings, timeout: { ...settings.timeout, ...timeout } }
     const call = sampleCall('chat', { messages: [{ role: 'user', content: 'a' }], stream, ...body }, sampleModel({ provider: mine }))
     return new Attempt({
       call,

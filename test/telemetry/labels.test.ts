@@ -10,7 +10,7 @@ const known = labels({
   plans: new Set(['free']),
   accounts: new Set(['acme']),
   surfaces: new Set(['chat']),
-  codes: new Set(['too_many_concurrent']),
+  codes: new Set(['of_a_policy']),
 })
 
 t.test('a name of the config is its own label, any other is other, none is none', async t => {
@@ -23,9 +23,9 @@ t.test('a name of the config is its own label, any other is other, none is none'
     [known.model('openai/gpt'), known.key('app-a'), known.key('anonymous'), known.plan('anonymous')],
     ['openai/gpt', 'app-a', 'anonymous', 'anonymous'],
   )
-  t.equal(known.code('too_many_concurrent'), 'too_many_concurrent')
+  t.equal(known.code('of_a_policy'), 'of_a_policy')
   for (const code of CODES.keys()) t.equal(known.code(code), code)
-  t.strictSame([known.result('ok'), known.result('aborted'), known.result('too_many_concurrent')], ['ok', 'aborted', 'other'])
+  t.strictSame([known.result('ok'), known.result('aborted'), known.result('of_a_policy')], ['ok', 'aborted', 'other'])
 })
 
 t.test('the names are those of the moment', async t => {

@@ -11,6 +11,7 @@ import type { Runtime, Services } from '../../src/runtime.js'
 import { readQuestion, understand } from '../../src/understand.js'
 import { Drains } from '../../src/upstream/drains.js'
 import { Abandoned, type Forwarded, forward } from '../../src/upstream/fallback.js'
+import { Health } from '../../src/upstream/health.js'
 import { loadProviders } from '../../src/upstream/kinds.js'
 import { Upstreams } from '../../src/upstream/upstream.js'
 import { heard } from '../support/attempts.js'
@@ -49,7 +50,7 @@ keys: {a: {plan: p, secret: mgk_test_key_a}}
   t.teardown(() => upstreams.close())
   const chain = new Chain(policies, () => {})
   const whole = { ...runtime, upstreams, chain } as Runtime
-  const services = { clock: systemClock, drains: new Drains() } as unknown as Services
+  const services = { clock: systemClock, drains: new Drains(), health: new Health(), random: () => 0 } as unknown as Services
   const begin = (fields: JsonObject = {}) => {
     const bytes = Buffer.from(JSON.stringify({ model: 'p0/m', messages: [{ role: 'user', content: 'Hello' }], ...fields }))
     const question = understand(readQuestion(bytes, CHAT), CHAT, whole, key())
@@ -99,7 +100,7 @@ t.test('targets are tried in order until one has something to tell', async t => 
   ]
   for (const [name, scripts, stream, expected] of rows) {
     await t.test(name, async t => {
-      const { begin } = await three(t, scripts)
+      const { begin } = await three(t, scripts, { more: ', retry_unknown: true' })
       const { exchange, forwarded } = begin({ stream })
       const { answered, target, attempt } = await forwarded
       t.strictSame(results(exchange), expected)
@@ -116,7 +117,9 @@ t.test("the client's own fault is told at once; when all fail, the last one's wo
   const first = fault.begin()
   await t.rejects(first.forwarded, { code: 'context_length_exceeded', status: 400 })
   t.strictSame(results(first.exchange), ['p0/m context_length_exceeded'])
-  const failing = await three(t, [fails(500), breaks, (_seen, response) => json(response, 429, {}, { 'retry-after': '7' })])
+  const failing = await three(t, [fails(500), breaks, (_seen, response) => json(response, 429, {}, { 'retry-after': '7' })], {
+    more: ', retry_unknown: true',
+  })
   const last = failing.begin()
   await t.rejects(last.forwarded, { code: 'upstream_rate_limited', retryAfter: 7 })
   t.equal(last.exchange.tried.length, 3)

@@ -105,6 +105,8 @@ export interface TransportRequest {
 
 /** What an answer calls, in this order: `head` once, `data` any number of times, then `end` or `failed`, once; `failed` may come at any time. Nothing after an abort. */
 export interface Receiver {
+  /** The request begins to leave: a connection is there. Called where the transport can tell, before `head`. */
+  started?(): void
   head(status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void
   data(chunk: Buffer): void
   end(): void
@@ -112,7 +114,8 @@ export interface Receiver {
 }
 
 /**
- * `refused`: no connection (also DNS, TLS): the request was not sent. `stale`: a reused connection died before any byte of an answer.
+ * `refused`: no connection (also DNS, TLS): the request was not sent. `stale`: a reused connection died before any byte of an answer
+ * (over HTTP that is sent once more at once, and not told).
  * `timeout`: which one is in `message`. `broken`: anything else. `sent`: may the provider have seen the request?
  */
 export interface TransportFailure {

@@ -1,0 +1,47 @@
+import type { Config } from '../config/config.js'
+import type { Check } from '../http/admin.js'
+import type { Runtime } from '../runtime.js'
+import type { Health, Report } from '../upstream/health.js'
+import type { Log } from './log.js'
+import type { Metrics } from './metrics.js'
+
+/** A line of the log where a target goes out or comes back. */
+export function tellHealth({ name, provider, up, failures, waitMs, limited }: Report, log: Pick<Log, 'info' | 'warn'>): void {
+  if (up) log.info('a target takes requests again', { target: name, provider })
+  else
+    log.warn('a target is left alone', {
+      target: name,
+      provider,
+      reason: limited ? 'rate limit' : `${failures} failures in a row`,
+      ms: waitMs,
+    })
+}
+
+/** A provider is up unless all of its targets that were asked are being left alone. */
+export function showHealth(
+  { providers }: Pick<Config, 'providers'>,
+  health: Health,
+  metrics: Pick<Metrics, 'upstreamUp'>,
+  now: number,
+): void {
+  const reports = health.reports(now)
+  for (const name of providers.keys()) {
+    const own = reports.filter(({ provider }) => provider === name)
+    metrics.upstreamUp(name, own.length === 0 || own.some(({ up }) => up))
+  }
+}
+
+/** Targets that are out, for an operator's eyes: none of them makes the gateway unready. */
+export function targetChecks(reports: readonly Report[]): Check[] {
+  return reports.map(({ name, up, failures, waitMs, limited }) => {
+    if (up) return { name: `target ${name}`, ok: true }
+    const why = limited ? 'at its rate limit' : `${failures} failures in a row`
+    const next = waitMs === 0 ? 'the next request tries it' : `left alone for ${Math.ceil(waitMs / 1000)} s`
+    return { name: `target ${name}`, ok: true, reason: `${why}, ${next}` }
+  })
+}
+
+/** Every target of the models of a config. */
+export function targetNames({ config, catalog }: Pick<Runtime, 'config' | 'catalog'>): Set<string> {
+  return new Set([...config.models.values()].flatMap(model => catalog.targets(model).map(({ name }) => name)))
+}

@@ -1,0 +1,168 @@
+import t, { type Test } from 'tap'
+import { talk } from '../support/client.js'
+import { gateway, KEY, metric } from '../support/gateway.js'
+import { chat, gate, json, provider, type Script, type ScriptedProvider } from '../support/provider.js'
+
+/* One model in several places, as a client, an operator and the ledger see it: against a running gateway. */
+
+const BODY = { model: 'a/m', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+const PATH = '/v1/chat/completions'
+const fails =
+  (status: number, headers: Record<string, string> = {}): Script =>
+  (_seen, response) =>
+    json(response, status, { error: { message: 'No.' } }, headers)
+const breaks: Script = (_seen, response) => void response.socket?.resetAndDestroy()
+
+interface Options {
+  /** Further settings of each provider, and of the model. */
+  readonly provider?: string
+  readonly model?: string
+  readonly targets?: string
+}
+
+async function two(t: Test, scripts: readonly [Script, Script], { provider: more = '', model = '', targets }: Options = {}) {
+  const there = { a: await provider(t, scripts[0]), b: await provider(t, scripts[1]) }
+  const settings = (url: string) => `{kind: openai, base_url: "${url}", api_key: sk-x, timeout: {first_byte: 2s}${more}}`
+  const running = await gateway(
+    t,
+    `
+ledger: {path: data/ledger.db, durability: process}
+providers:
+  a: ${settings(there.a.url)}
+  b: ${settings(there.b.url)}
+models:
+  a/m:
+    price: {input: 1000000, output: 1000000}
+    max_output_tokens: 100
+    targets: ${targets ?? '[{provider: a}, {provider: b, upstream: other, weight: 0, price: {input: 3000000, output: 5000000}}]'}
+    ${model}
+plans: {p: {}}
+accounts: {acme: {opening_balance_rial: 1000000}}
+keys: {k: {account: acme, plan: p, secret: ${KEY}}}
+`,
+  )
+  return { there, running, ask: (body: object = BODY) => running.post(PATH, body) }
+}
+
+const attemptsOf = (record: { readonly attempts: string | null } | undefined): string[] =>
+  (JSON.parse(record?.attempts ?? '[]') as { target: string; result: string }[]).map(({ target, result }) => `${target} ${result}`)
+const seen = ({ a, b }: { readonly a: ScriptedProvider; readonly b: ScriptedProvider }): number[] => [a.seen.length, b.seen.length]
+
+t.test('the hold is for the dearest target, the charge for the one that answered, and every try is on the record', async t => {
+  const { there, running, ask } = await two(t, [fails(500), chat()])
+  const { status, json: answer } = await ask()
+  t.equal(status, 200)
+  t.equal(answer.model, 'a/m', 'the name that the client gave')
+  t.equal(there.b.seen[0]?.body.model, 'other', "the target's own name for it")
+  t.equal((await ask({ ...BODY, stream: true })).status, 200)
+  t.equal(await metric(running, 'model_gateway_upstream_retries_total{provider="b"}'), 2)
+  t.equal(await running.stop(), 0)
+  const records = await running.records()
+  t.equal(records.length, 2)
+  for (const record of records) {
+    t.strictSame(attemptsOf(record), ['a/m upstream_error', 'b/other answered'])
+    t.match(record, { state: 'settled', model: 'a/m', provider: 'b', cost_rial: 9n * 3n + 2n * 5n })
+    t.ok(record.held_rial > 10n * 5n)
+  }
+})
+
+t.test('nothing is sent a second time where the first may have run, unless that is allowed', async t => {
+  const careful = await two(t, [breaks, chat()])
+  const { status, json: answer } = await careful.ask()
+  t.strictSame([status, answer.error.code], [502, 'upstream_error'])
+  t.strictSame(seen(careful.there), [1, 0])
+  const bold = await two(t, [breaks, chat()], { provider: ', retry_unknown: true' })
+  t.equal((await bold.ask()).status, 200)
+  t.strictSame(seen(bold.there), [1, 1])
+})
+
+t.test('the same target is asked again where its trouble may pass, when it says, and no more often than attempts', async t => {
+  const times: number[] = []
+  const busy: Script = (...given) => {
+    times.push(performance.now())
+    return (times.length === 1 ? fails(429, { 'retry-after': '1' }) : chat())(...given)
+  }
+  const alone = { targets: '[{provider: a}]' }
+  const passing = await two(t, [busy, chat()], alone)
+  t.equal((await passing.ask()).status, 200)
+  t.ok((times[1] as number) - (times[0] as number) >= 1000, 'after its retry-after')
+  const down = await two(t, [fails(503), chat()], { ...alone, model: 'attempts: 2' })
+  t.equal((await down.ask()).status, 502)
+  t.strictSame(seen(down.there), [2, 0])
+})
+
+t.test('a target that fails again and again is left alone, told to the operator, and tried by a request when its time is over', async t => {
+  const { there, running, ask } = await two(t, [fails(503), chat()], {
+    provider: ', health: {failures: 3, ejection: 1s}',
+    targets: '[{provider: a}]',
+    model: 'attempts: 1',
+  })
+  t.equal(await metric(running, 'model_gateway_upstream_up{provider="a"}'), 1)
+  for (let i = 0; i < 3; i++) t.equal((await ask()).status, 502)
+  const from = performance.now()
+  const refused = await ask()
+  t.strictSame([refused.status, refused.json.error.code, refused.headers.get('retry-after')], [503, 'overloaded', '1'])
+  t.ok(performance.now() - from < 300, 'at once')
+  t.equal(there.a.seen.length, 3)
+  t.equal(await metric(running, 'model_gateway_upstream_up{provider="a"}'), 0)
+  const ready = await running.get(`${running.ops}/readyz?verbose`)
+  t.equal(ready.status, 200, 'it is no reason to be unready')
+  t.match(ready.text, /^\[\+\] target a\/m: 3 failures in a row, left alone for 1 s$/m)
+  t.match(await running.line('a target is left alone'), { level: 'warn', target: 'a/m', provider: 'a', reason: '3 failures in a row' })
+  await new Promise(resolve => setTimeout(resolve, 1050))
+  there.a.script = chat()
+  t.equal((await ask()).status, 200)
+  t.equal(await metric(running, 'model_gateway_upstream_up{provider="a"}'), 1)
+  t.match(await running.line('a target takes requests again'), { level: 'info', target: 'a/m' })
+  t.equal(await running.stop(), 0)
+  const records = await running.records()
+  t.strictSame(
+    records.map(({ state, cost_rial }) => [state, cost_rial === 0n]),
+    [...Array.from({ length: 4 }, () => ['voided', true]), ['settled', false]],
+  )
+})
+
+t.test('who waits for a connection and leaves is never sent, and costs nothing; who finds the queue full is refused', async t => {
+  const held = gate()
+  const { there, running, ask } = await two(t, [held.script, chat()], {
+    targets: '[{provider: a}]',
+    provider: ', max_connections: 1, queue: 1, queue_timeout: 10s',
+  })
+  const first = ask()
+  while (there.a.seen.length === 0) await new Promise(resolve => setTimeout(resolve, 5))
+  const waiting = talk(running.url + PATH, { body: BODY })
+  let third = await ask({ ...BODY, user: 'x' })
+  while (third.status !== 503) third = await ask()
+  t.match(third.json.error, { code: 'overloaded', message: /1 requests are under way and 1 wait/ })
+  waiting.abort()
+  while ((await metric(running, 'model_gateway_holds_open')) !== 1) await new Promise(resolve => setTimeout(resolve, 5))
+  held.open()
+  t.equal((await first).status, 200)
+  t.equal((await ask()).status, 200, 'there is room again')
+  t.equal(there.a.seen.length, 2)
+  t.equal(await running.stop(), 0)
+  const left = (await running.records()).filter(record => record.code === 'client_closed')
+  t.strictSame(
+    left.map(({ state, cost_rial, ended_by }) => [state, cost_rial, ended_by]),
+    [['voided', 0n, 'client']],
+  )
+})
+
+t.test('a connection that was kept and is dead costs no request, a new one that dies does', async t => {
+  const used = new WeakSet<object>()
+  const script: Script = (seen, response, request) => {
+    if (used.has(request.socket)) request.socket.resetAndDestroy()
+    else {
+      used.add(request.socket)
+      chat()(seen, response, request)
+    }
+  }
+  const { there, running, ask } = await two(t, [script, chat()], { targets: '[{provider: a}]', model: 'attempts: 1' })
+  for (let i = 0; i < 20; i++) t.equal((await ask({ ...BODY, stream: i % 4 > 1 })).status, 200)
+  t.equal(there.a.seen.length, 20 + 10, 'every other request meets a dead connection, and goes once more over a new one')
+  there.a.script = breaks
+  t.equal((await ask()).json.error.code, 'upstream_error')
+  t.equal(there.a.seen.length, 31)
+  t.equal(await running.stop(), 0)
+  t.equal((await running.records()).filter(({ state }) => state === 'settled').length, 20)
+})
