@@ -79,7 +79,6 @@ t.test('the smallest config gets every default', async t => {
     parameters: null,
     surfaces: null,
     attempts: 3,
-    estimate: 'calibrated',
     fallback: [],
     created: 1_735_689_600,
     options: { pace: 5 },
