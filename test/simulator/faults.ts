@@ -30,7 +30,6 @@ export class Disk {
   happened: DiskFault | null = null
   /** Nothing of this process counts any more. */
   dead = false
-  /** Turns of the event loop that a sync takes. */
   readonly #random: Random
   readonly #path: string
   readonly #next: string
@@ -78,9 +77,10 @@ export class Disk {
   }
 
   async #sync(store: Store): Promise<void> {
-    const fault = this.armed
     for (let turns = this.#random.from(0, 2); turns > 0; turns--) await new Promise(resolve => setImmediate(resolve))
     if (this.dead) throw new Killed()
+    // Only now: it may have been disarmed meanwhile.
+    const fault = this.armed
     if (fault === 'a sync fails and all is kept' || fault === 'a sync fails and something is lost') this.#fail(fault)
     await store.sync()
     this.#syncedBytes = this.#walBytes()

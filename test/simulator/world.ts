@@ -271,7 +271,7 @@ export class World {
   /** The process is gone, or is made to go: its clients are cut off, and the next one finds the file. */
   async #restart(): Promise<void> {
     const { disk, watched, file } = this.#life
-    this.#fault(disk.happened ?? 'nothing of the disk')
+    if (disk.happened !== null) this.#fault(disk.happened)
     this.#note(`the process ends: ${disk.happened ?? 'killed'}`)
     disk.kill()
     watched.abandon()
