@@ -17,15 +17,16 @@ export const MODELS = ['near/main', 'near/main', 'near/dear', 'drained/one', 'ne
 
 const YAML = `
 providers:
-  near: {kind: simulated, base_url: "https://near.example", api_key: sk-near, timeout: {first_byte: 10m, idle: 10m, total: 20m}}
-  far: {kind: simulated, base_url: "https://far.example", api_key: sk-far, timeout: {first_byte: 10m, idle: 10m, total: 20m}}
-  drained: {kind: simulated, base_url: "https://drained.example", on_disconnect: drain, timeout: {first_byte: 10m, idle: 10m, total: 20m}}
+  near: {kind: simulated, base_url: "https://near.example", api_key: sk-near, timeout: {first_byte: 10m, idle: 10m, total: 20m}, health: off}
+  far: {kind: simulated, base_url: "https://far.example", api_key: sk-far, timeout: {first_byte: 10m, idle: 10m, total: 20m}, health: off}
+  drained: {kind: simulated, base_url: "https://drained.example", on_disconnect: drain, timeout: {first_byte: 10m, idle: 10m, total: 20m}, health: off}
+# As many tries as targets, none of them spared: a pause would be one of the machine's clock, and no history could be told twice.
 models:
-  near/main: {price: {input: 1, output: 1}, max_output_tokens: 60, default_max_tokens: 20, fallback: [far/main, near/gratis]}
-  near/dear: {price: {input: 1, output: 1}, max_output_tokens: 100, default_max_tokens: 30}
-  far/main: {price: {input: 1, output: 1}, max_output_tokens: 50, default_max_tokens: 40}
-  drained/one: {price: {input: 1, output: 1}, max_output_tokens: 60, default_max_tokens: 20}
-  near/gratis: {price: free, max_output_tokens: 60, default_max_tokens: 20}
+  near/main: {price: {input: 1, output: 1}, max_output_tokens: 60, default_max_tokens: 20, fallback: [far/main, near/gratis], attempts: 3}
+  near/dear: {price: {input: 1, output: 1}, max_output_tokens: 100, default_max_tokens: 30, attempts: 1}
+  far/main: {price: {input: 1, output: 1}, max_output_tokens: 50, default_max_tokens: 40, attempts: 1}
+  drained/one: {price: {input: 1, output: 1}, max_output_tokens: 60, default_max_tokens: 20, attempts: 1}
+  near/gratis: {price: free, max_output_tokens: 60, default_max_tokens: 20, attempts: 1}
 plans: {p: {requests_per_minute: 9}}
 accounts: {acme: {opening_balance_rial: 150000}, beta: {opening_balance_rial: 900000}}
 keys:
