@@ -20,8 +20,9 @@ export const rial = ({ input, cached = 0, output = 0 }) => BigInt(input - cached
 export async function gateway({ providers = {}, models = {}, plans = {}, accounts = {}, keys = {}, ...more } = {}, options = {}) {
   const sections = {
     ledger: { path: 'data/ledger.db', durability: 'process' },
-    providers: { sandbox: { kind: 'sandbox' }, ...providers },
-    models: { 'sandbox/echo': { price: PRICE, default_max_tokens: 256, max_output_tokens: 4096 }, ...models },
+    // The libraries shall see each failure: the gateway itself tries once, and spares no provider for what it did before.
+    providers: withEach({ sandbox: { kind: 'sandbox' }, ...providers }, { health: 'off' }),
+    models: withEach({ 'sandbox/echo': { price: PRICE, default_max_tokens: 256, max_output_tokens: 4096 }, ...models }, { attempts: 1 }),
     plans: { open: {}, ...plans },
     accounts: { rich: { opening_balance_rial: 1_000_000_000 }, ...accounts },
     keys: { a: { account: 'rich', plan: 'open', secret: KEY }, ...keys },
@@ -58,3 +59,7 @@ export function provider(script) {
 
 /** Settings of a provider at a scripted server. */
 export const at = (far, kind = 'openai', more = {}) => ({ kind, base_url: far.url, api_key: 'sk-upstream', insecure: true, ...more })
+
+function withEach(entries, settings) {
+  return Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, { ...settings, ...entry }]))
+}
