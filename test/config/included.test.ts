@@ -17,6 +17,7 @@ t.test('a model of the catalog is served at its price, with all that is known of
   t.equal(provider, config.providers.get('openai'))
   t.strictSame(model, {
     id: 'openai/gpt-4o',
+    attempts: 3,
     upstream: 'gpt-4o',
     price: { input: 5n, cached_input: 5n, output: 9n, request: 0n },
     max_output_tokens: 16384,

@@ -407,7 +407,9 @@ t.test('secrets and prompts are in no log, no metric, no error and not in the le
   const up = await provider(t)
   const env = { UPSTREAM: secrets.upstream, CLIENT: secrets.client }
   const variable = (name: string): string => `"\${${name}}"`
-  const text = yaml(up.url, { provider: 'health: off', model: 'attempts: 1' }).replace('sk-upstream-secret', variable('UPSTREAM')).replace(KEY, variable('CLIENT'))
+  const text = yaml(up.url, { provider: 'health: off', model: 'attempts: 1' })
+    .replace('sk-upstream-secret', variable('UPSTREAM'))
+    .replace(KEY, variable('CLIENT'))
   const running = await gateway(t, text, { env })
   const body = { model: 'up/m', messages: [{ role: 'user', content: texts.prompt }] }
   const headers = { ...bearer(secrets.client), cookie: secrets.cookie, 'x-forwarded-for': '10.1.2.3' }
