@@ -22,6 +22,7 @@ import { collect } from './telemetry/gauges.js'
 import { showHealth, targetChecks, targetNames, tellHealth } from './telemetry/health.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
+import { Recent } from './telemetry/recent.js'
 import { Drains } from './upstream/drains.js'
 import { Health } from './upstream/health.js'
 import { VERSION } from './version.js'
@@ -40,6 +41,7 @@ interface Parts extends SetUpFacts {
   readonly options: GatewayOptions
   readonly loaded: Loaded
   readonly metrics: Metrics
+  readonly recent: Recent
   readonly serving: Serving
   readonly listener: Listener
   readonly ops: Ops | null
@@ -117,7 +119,8 @@ export class Gateway {
         process: true,
       })
       showHealth(config, health, metrics, clock.monotonic())
-      const serving = new Serving(runtime, { services, log, metrics })
+      const recent = new Recent()
+      const serving = new Serving(runtime, { services, log, metrics, recent })
       const listener = await listen({
         address: config.listen,
         tls: config.tls,
@@ -131,7 +134,7 @@ export class Gateway {
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, recent, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway

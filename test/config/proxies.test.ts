@@ -1,4 +1,5 @@
 import t from 'tap'
+import { effective } from '../../src/config/print.js'
 import { proxyFor } from '../../src/config/proxies.js'
 import { load } from './loading.js'
 
@@ -52,6 +53,12 @@ t.test('a provider goes through the environment’s proxy where it says so, this
     }).config.providers.get('c')?.proxy
   t.equal(proxy('https://a.example', ', proxy: environment'), 'http://user:secret@proxy:3128/')
   t.equal(proxy('http://a.example', ', proxy: environment'), 'http://user:secret@proxy:3128/')
+  const { config } = load(
+    'providers: {c: {kind: openai, base_url: "https://a.example", proxy: environment}}\nmodels: {c/m: {price: free}}\n',
+    { env },
+  )
+  t.match(effective(config), /^ {4}proxy: environment$/m)
+  t.notMatch(effective(config), /user|secret|3128/, 'whose address may hold a password')
   t.equal(proxy('https://a.example', ''), undefined)
   t.equal(proxy('https://a.example', ', proxy: none'), undefined)
   for (const here of ['http://localhost:1', 'https://127.0.0.1', 'http://[::1]:1']) t.equal(proxy(here, ', proxy: environment'), undefined)
