@@ -270,7 +270,15 @@ function labelsOf(config: Config) {
   return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: new Set<string>() }
 }
 
-/** Sections whose change a reload can not bring about. */
+/** Settings whose change a reload can not bring about. */
 function needRestart(before: Config, after: Config): string[] {
-  return (['listen', 'ops', 'ledger'] as const).filter(section => JSON.stringify(before[section]) !== JSON.stringify(after[section]))
+  const of = ({ listen, ops, ledger, tls }: Config): Record<string, unknown> => ({
+    listen,
+    ops,
+    ledger,
+    tls: tls === null,
+    'tls.client_ca': tls?.client_ca == null,
+  })
+  const [old, now] = [of(before), of(after)]
+  return Object.keys(old).filter(setting => JSON.stringify(old[setting]) !== JSON.stringify(now[setting]))
 }
