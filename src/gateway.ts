@@ -22,6 +22,7 @@ import { collect } from './telemetry/gauges.js'
 import { showHealth, targetChecks, targetNames, tellHealth } from './telemetry/health.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
+import { Recent } from './telemetry/recent.js'
 import { Drains } from './upstream/drains.js'
 import { Health } from './upstream/health.js'
 import { VERSION } from './version.js'
@@ -40,6 +41,7 @@ interface Parts extends SetUpFacts {
   readonly options: GatewayOptions
   readonly loaded: Loaded
   readonly metrics: Metrics
+  readonly recent: Recent
   readonly serving: Serving
   readonly listener: Listener
   readonly ops: Ops | null
@@ -117,7 +119,8 @@ export class Gateway {
         process: true,
       })
       showHealth(config, health, metrics, clock.monotonic())
-      const serving = new Serving(runtime, { services, log, metrics })
+      const recent = new Recent()
+      const serving = new Serving(runtime, { services, log, metrics, recent })
       const listener = await listen({
         address: config.listen,
         tls: config.tls,
@@ -131,7 +134,7 @@ export class Gateway {
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, services, options, loaded, metrics, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({ ...facts, services, options, loaded, metrics, recent, serving, listener, ops, control, recovered, watch })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -267,7 +270,15 @@ function labelsOf(config: Config) {
   return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: new Set<string>() }
 }
 
-/** Sections whose change a reload can not bring about. */
+/** Settings whose change a reload can not bring about. */
 function needRestart(before: Config, after: Config): string[] {
-  return (['listen', 'ops', 'ledger'] as const).filter(section => JSON.stringify(before[section]) !== JSON.stringify(after[section]))
+  const of = ({ listen, ops, ledger, tls }: Config): Record<string, unknown> => ({
+    listen,
+    ops,
+    ledger,
+    tls: tls === null,
+    'tls.client_ca': tls?.client_ca == null,
+  })
+  const [old, now] = [of(before), of(after)]
+  return Object.keys(old).filter(setting => JSON.stringify(old[setting]) !== JSON.stringify(now[setting]))
 }
