@@ -33,6 +33,8 @@ export interface Listener {
   readonly port: number
   /** Takes a new certificate for connections from now on. */
   secure(tls: NonNullable<Config['tls']>): void
+  /** How many connections there may be from now on. */
+  limit(connectionsMax: number): void
   /** No new connections; idle ones are closed. */
   stop(): void
   close(): Promise<void>
@@ -103,6 +105,9 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
         port,
         secure: next => {
           if ('setSecureContext' in server) (server as import('node:https').Server).setSecureContext(certificate(next))
+        },
+        limit: most => {
+          server.maxConnections = most
         },
         stop: () => {
           server.close()
