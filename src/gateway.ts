@@ -22,6 +22,7 @@ import { collect } from './telemetry/gauges.js'
 import { showHealth, targetChecks, targetNames, tellHealth } from './telemetry/health.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
+import { Recent } from './telemetry/recent.js'
 import { Drains } from './upstream/drains.js'
 import { Health } from './upstream/health.js'
 import { VERSION } from './version.js'
@@ -43,6 +44,7 @@ interface Parts extends SetUpFacts {
   readonly warnings: readonly string[]
   readonly files: readonly string[]
   readonly metrics: Metrics
+  readonly recent: Recent
   readonly serving: Serving
   readonly listener: Listener
   readonly ops: Ops | null
@@ -63,7 +65,7 @@ export class Gateway {
   readonly #parts: Parts
   #files: readonly string[]
   #configProblem: string | null = null
-  /** Sections of the file that differ from what runs. */
+  /** Settings of the file that differ from what runs. */
   #restart: readonly string[] = []
   #reloading: Promise<unknown> = Promise.resolve()
   #stopped: Promise<void> | null = null
@@ -123,7 +125,8 @@ export class Gateway {
         process: true,
       })
       showHealth(config, health, metrics, clock.monotonic())
-      const serving = new Serving(runtime, { services, log, metrics })
+      const recent = new Recent()
+      const serving = new Serving(runtime, { services, log, metrics, recent })
       const listener = await listen({
         address: config.listen,
         tls: config.tls,
@@ -147,6 +150,7 @@ export class Gateway {
         warnings,
         files,
         metrics,
+        recent,
         serving,
         listener,
         ops,
@@ -246,8 +250,8 @@ export class Gateway {
     if (config.tls !== null) listener.secure(config.tls)
     listener.limit(config.limits.connections)
     for (const warning of warnings) log.warn(warning)
-    this.#restart = [...lasting(config)].filter(([section, text]) => begun.get(section) !== text).map(([section]) => section)
-    for (const section of this.#restart) log.warn(`a change of ${section} takes a restart; the old value stays`)
+    this.#restart = [...lasting(config)].filter(([setting, text]) => begun.get(setting) !== text).map(([setting]) => setting)
+    for (const setting of this.#restart) log.warn(`a change of ${setting} takes a restart; the old value stays`)
     log.setLevel(config.log.level)
     metrics.labels(labelsOf(runtime))
     services.health.keep(targetNames(runtime, serving.runtime))
@@ -304,8 +308,15 @@ async function closeRuntime({ chain, upstreams }: Runtime): Promise<void> {
   await upstreams.close()
 }
 
-/** What this process keeps from its start to its end, whatever is reloaded: by section, as text to compare. */
+/** What this process keeps from its start to its end, whatever is reloaded: by setting, as text to compare. */
 function lasting({ listen, ops, ledger, tls, log }: Config): ReadonlyMap<string, string> {
-  const sections = { listen, ops, ledger, tls: tls !== null, 'log.format': log.format }
-  return new Map(Object.entries(sections).map(([name, value]) => [name, JSON.stringify(value)]))
+  const settings = {
+    listen,
+    ops,
+    ledger,
+    tls: tls === null,
+    'tls.client_ca': tls?.client_ca == null,
+    'log.format': log.format,
+  }
+  return new Map(Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)]))
 }

@@ -66,6 +66,7 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   const claims = await chain.admit(exchange as Asked)
   if (exchange.gone) throw clientClosed()
   const admission = await ledger.hold({ id: exchange.id, at: exchange.at, claims, record: admissionRecord(exchange, question, claims) })
+  exchange.claims = claims
   exchange.readings = admission.readings
   if (!admission.admitted) throw refusal(admission, exchange as Asked, clock.now(), runtime.iso)
   return held(exchange, endpoint, question, runtime, services)

@@ -14,8 +14,9 @@ import { isLoopback, readProviders } from './providers.js'
 import { ModelNames } from './references.js'
 import { conform } from './schema.js'
 import { type ReadFile, readText, reason, variables } from './secrets.js'
-import { checkEnforced, checkTimezone, readAddress, readBodyLimit, readLedger, readPolicies, readTimer, readTls } from './sections.js'
+import { checkEnforced, checkTimezone, readAddress, readBodyLimit, readLedger, readPolicies, readTimer } from './sections.js'
 import { Source, shownAs } from './source.js'
+import { readTls } from './tls.js'
 
 export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -58,6 +59,7 @@ export function loadConfig(file: string, options: LoadOptions): Loaded {
   const { value, problems } = conform(schema, source.value)
   const findings = new Findings({
     kinds,
+    env,
     folder,
     readFile,
     pricesRead: source.pricesRead,

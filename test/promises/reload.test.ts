@@ -266,7 +266,8 @@ t.test('what takes a restart is said, until it is done or taken back', async t =
   await running.reload(`${changed}month: persian\n`)
   t.equal(await pending(), 'ledger, tls, log.format', 'still')
   await running.reload(before)
-  t.equal(await pending(), undefined, 'nothing is left to do')
+  // The file's change is seen besides the signal, so that one reload may be told for another.
+  while ((await pending()) !== undefined) await sleep(10)
   running.rewrite(before)
   writeFileSync(join(running.folder, 'gateway.yaml'), `listen: 127.0.0.1:1\nops: 127.0.0.1:2\n${before}`)
   running.process.kill('SIGHUP')
