@@ -4,6 +4,7 @@ import { basename, dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import { GatewayError } from '../errors.js'
 import { openDatabase } from './database.js'
+import { LiveCopy } from './live-copy.js'
 import { APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
 
 export interface FileOptions {
@@ -22,9 +23,13 @@ const LOG_BYTES_MIN = 2_000_000
 const LOG_BYTES_MAX = 8_000_000
 const NEW_PAGES_MAX = 400
 const PAGE_BYTES = 2048
-// Looking costs 2 µs, and this many batches do not write more than some MB.
+// Looking costs 2 µs, and so many batches or operations, all on counters of their own, do not write more than some MB: the log stays
+// below 16 MB.
 const BATCHES_BETWEEN_LOOKS = 8
-const COPY_BYTES = 1024 * 1024
+const OPERATIONS_BETWEEN_LOOKS = 256
+// Of SQLite's log.
+const LOG_HEADER_BYTES = 32
+const FRAME_HEADER_BYTES = 24
 const LOOK_MS = 100
 
 /**
@@ -62,8 +67,9 @@ export class SqliteFile {
   readonly #places: readonly Place[]
   #lookedAt = Number.NEGATIVE_INFINITY
   #batches = 0
-  /** Copies under way: the file must not change meanwhile. */
-  readonly #copies = new Set<Promise<void>>()
+  #operations = 0
+  /** Copies under way: they have to know of what is written to the file. */
+  readonly #copies = new Set<LiveCopy>()
   readonly #atExit = () => this.#closeDatabase()
 
   constructor(db: Database.Database, durability: 'power' | 'process', handles: { file: FileHandle; wal: FileHandle } | null) {
@@ -107,10 +113,12 @@ export class SqliteFile {
     return { bytes: fstatSync(this.#handles.file.fd).size, wal_bytes: fstatSync(this.#handles.wal.fd).size }
   }
 
-  /** To be called after each batch: a checkpoint, when the log has grown long enough. */
-  tidy(): Promise<void> | undefined {
-    if (this.#handles === null || this.#copies.size > 0 || ++this.#batches < BATCHES_BETWEEN_LOOKS) return undefined
+  /** To be called after each batch, with the operations that wrote in it: a checkpoint, when the log has grown long enough. */
+  tidy(operations: number): Promise<void> | undefined {
+    this.#operations += operations
+    if (this.#handles === null || (++this.#batches < BATCHES_BETWEEN_LOOKS && this.#operations < OPERATIONS_BETWEEN_LOOKS)) return undefined
     this.#batches = 0
+    this.#operations = 0
     const { bytes, wal_bytes } = this.size()
     if (wal_bytes < LOG_BYTES_MIN) return undefined
     const newPages = (this.#pages.get() ?? 0) - bytes / PAGE_BYTES
@@ -126,6 +134,10 @@ export class SqliteFile {
     if (this.#handles === null) return
     const { file, wal } = this.#handles
     await wal.datasync()
+    if (this.#copies.size > 0) {
+      const pages = await loggedPages(wal)
+      for (const copy of this.#copies) copy.writing(pages)
+    }
     this.#pragmaCheckpoint('PASSIVE')
     await file.datasync()
     this.#pragmaCheckpoint('TRUNCATE')
@@ -133,37 +145,43 @@ export class SqliteFile {
   }
 
   /**
-   * A consistent copy, in a new file that only its owner can read. The log is moved into the file first, by `between`, which runs a task while
-   * nothing is committed; what is committed after that goes to the log, and the file stays as it is until the copy is done.
+   * A consistent copy, in a new file that only its owner can read. Others go on meanwhile, and checkpoints too, so that the log stays short.
+   * `between` runs a task while nothing is committed.
    */
   async backup(path: string, between: (task: () => Promise<void>) => Promise<void>): Promise<void> {
     const target = await open(path, 'wx', 0o600)
     try {
-      if (this.#handles === null) {
-        await target.writeFile(this.db.serialize())
-      } else {
-        let copied = Promise.resolve()
-        const { file } = this.#handles
-        await between(async () => {
-          await this.checkpoint()
-          copied = copy(file, target)
-          this.#copies.add(copied)
-        })
-        try {
-          await copied
-        } finally {
-          this.#copies.delete(copied)
-        }
-      }
+      if (this.#handles === null) await target.writeFile(this.db.serialize())
+      else await this.#copy(new LiveCopy(this.#handles.file, target, PAGE_BYTES), between)
       await target.sync()
     } finally {
       await target.close()
     }
   }
 
+  async #copy(copy: LiveCopy, between: (task: () => Promise<void>) => Promise<void>): Promise<void> {
+    try {
+      await between(async () => {
+        this.#copies.add(copy)
+        await this.checkpoint()
+      })
+      await copy.follow(() => between(() => this.checkpoint()))
+      let failed: { readonly error: unknown } | undefined
+      await between(async () => {
+        await this.checkpoint()
+        // Not a failure of this file.
+        await copy.finish().catch(error => {
+          failed = { error }
+        })
+      })
+      if (failed !== undefined) throw failed.error
+    } finally {
+      this.#copies.delete(copy)
+    }
+  }
+
   /** Closes everything; `whole` false leaves the log as it is for SQLite to deal with. */
   async close(whole: boolean): Promise<void> {
-    await Promise.allSettled(this.#copies)
     try {
       if (whole) await this.checkpoint()
     } finally {
@@ -193,15 +211,26 @@ export class SqliteFile {
   }
 }
 
-/** Through the descriptors that are open: to open and close the file once more would drop SQLite's locks on it. */
-async function copy(from: FileHandle, to: FileHandle): Promise<void> {
-  const buffer = Buffer.allocUnsafe(COPY_BYTES)
-  for (let at = 0; ; ) {
-    const { bytesRead } = await from.read(buffer, 0, COPY_BYTES, at)
-    if (bytesRead === 0) return
-    await to.writeFile(buffer.subarray(0, bytesRead))
+/** The pages of the file, counted from 0, that the log has something for. */
+async function loggedPages(wal: FileHandle): Promise<Set<number>> {
+  const log = await readWhole(wal)
+  const pages = new Set<number>()
+  // Each frame begins with the number of its page, counted from 1. A checkpoint leaves no frames of an older log behind.
+  for (let at = LOG_HEADER_BYTES; at + FRAME_HEADER_BYTES <= log.length; at += FRAME_HEADER_BYTES + PAGE_BYTES) {
+    pages.add(log.readUInt32BE(at) - 1)
+  }
+  return pages
+}
+
+/** Through the descriptor that is open: to open and close the file once more would drop SQLite's locks on it. */
+async function readWhole(file: FileHandle): Promise<Buffer> {
+  const whole = Buffer.allocUnsafe((await file.stat()).size)
+  for (let at = 0; at < whole.length; ) {
+    const { bytesRead } = await file.read(whole, at, whole.length - at, at)
+    if (bytesRead === 0) throw new Error('the log has become shorter while it was read')
     at += bytesRead
   }
+  return whole
 }
 
 interface Place {
