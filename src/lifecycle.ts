@@ -7,6 +7,7 @@ import { checkBodyHeaders, readBody } from './http/body.js'
 import { errorFields, passedDown } from './http/headers.js'
 import { endWithin, sendJson, sendStreamHead } from './http/respond.js'
 import type { Claim, EndedBy, EndingRecord } from './ledger/ledger.js'
+import { priceText } from './metering/price.js'
 import { NO_USAGE, type Usage } from './metering/usage.js'
 import type { Pieces } from './pieces.js'
 import type { HeaderFields, Outcome } from './policy.js'
@@ -106,22 +107,8 @@ function admissionRecord(exchange: Exchange, { model, stream }: Question, claims
     trace_id: exchange.traceId,
     held_tokens: estimate.input + estimate.output,
     held_rial: claims.some(claim => claim.counter.meter === 'rial') ? exchange.estimateRial : 0n,
-    price: model.price === null ? 'null' : priceText(model.price),
+    price: priceText(model.price),
   }
-}
-
-function priceText({
-  input,
-  cached_input,
-  output,
-  request,
-}: {
-  input: bigint
-  cached_input: bigint
-  output: bigint
-  request: bigint
-}): string {
-  return `{"input":${input},"cached_input":${cached_input},"output":${output},"request":${request}}`
 }
 
 /** All claims are admitted, durably: from here every way out ends the hold, once. */

@@ -93,6 +93,7 @@ export class Life {
     const host: Host = {
       keys: config.keys,
       window: find,
+      now: () => this.services.clock.now(),
       read: counters => this.services.ledger.read(counters),
       error: (code, message, options) => new GatewayError(code, message, options),
       log: () => {},
