@@ -50,6 +50,7 @@ export class Life {
   static async begin(birth: Birth, config: Config): Promise<Life> {
     const disk = new Disk(birth.path, birth.next, birth.random)
     const file = await openLedger({ path: birth.path, durability: 'process', create: true, disk: disk.wrap })
+    disk.begun()
     const life = new Life(birth, disk, file)
     await life.reload(config)
     return life
