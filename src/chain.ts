@@ -21,6 +21,8 @@ export class Chain {
   readonly #observe: readonly Having<'observe'>[]
   readonly #respond: readonly Having<'respond'>[]
   readonly #finish: readonly Having<'finish'>[]
+  /** Which policy claims with a code, as far as it has been seen while it was kept. `null`: it is not kept. */
+  authors: Map<string, string> | null = null
 
   constructor(policies: readonly Policy[], fault: HookFault) {
     this.#policies = policies
@@ -43,6 +45,11 @@ export class Chain {
     return this.#amend.length > 0
   }
 
+  /** The codes that its policies call their own. */
+  get codes(): ReadonlySet<string> {
+    return new Set(this.#policies.flatMap(({ codes = [] }) => codes))
+  }
+
   get names(): readonly string[] {
     return this.#policies.map(policy => policy.name)
   }
@@ -62,9 +69,11 @@ export class Chain {
   admit(exchange: Asked): MaybePromise<readonly Claim[]> {
     const claims: Claim[] = []
     for (let i = 0; i < this.#admit.length; i++) {
-      const claimed = (this.#admit[i] as Having<'admit'>).admit(exchange)
-      if (claimed instanceof Promise) return this.#admitRest(exchange, claims, claimed, i + 1)
+      const policy = this.#admit[i] as Having<'admit'>
+      const claimed = policy.admit(exchange)
+      if (claimed instanceof Promise) return this.#admitRest(exchange, claims, claimed, i)
       for (const claim of claimed ?? []) claims.push(claim)
+      if (this.authors !== null) this.#author(policy, claimed)
     }
     return claims
   }
@@ -73,11 +82,19 @@ export class Chain {
     exchange: Asked,
     claims: Claim[],
     pending: Promise<readonly Claim[] | undefined>,
-    from: number,
+    at: number,
   ): Promise<readonly Claim[]> {
-    claims.push(...((await pending) ?? []))
-    for (let i = from; i < this.#admit.length; i++) claims.push(...((await (this.#admit[i] as Having<'admit'>).admit(exchange)) ?? []))
+    for (let i = at; i < this.#admit.length; i++) {
+      const policy = this.#admit[i] as Having<'admit'>
+      const claimed = await (i === at ? pending : policy.admit(exchange))
+      claims.push(...(claimed ?? []))
+      this.#author(policy, claimed)
+    }
     return claims
+  }
+
+  #author({ name }: Policy, claims: readonly Claim[] | undefined): void {
+    if (this.authors !== null) for (const { code } of claims ?? []) this.authors.set(code, name)
   }
 
   async forward(exchange: Held, target: Model): Promise<HeaderFields> {

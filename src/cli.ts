@@ -1,10 +1,8 @@
-import { type Command, type Io, UsageError } from './commands/command.js'
+import { type Io, UsageError } from './commands/command.js'
 import { ConfigError } from './config/problems.js'
 import { didYouMean } from './config/suggest.js'
-import { names } from './plugin.js'
+import { commandOf, verbs } from './terminal/verbs.js'
 import { VERSION } from './version.js'
-
-const FOLDER = new URL('./commands/', import.meta.url)
 
 /** Runs the verb that the arguments name (`serve`, where they name none) and resolves with the exit code. */
 export async function main(args: string[], io: Io): Promise<number> {
@@ -22,16 +20,12 @@ export async function main(args: string[], io: Io): Promise<number> {
   return verb(named ? first : 'serve', named ? rest : args, io)
 }
 
-function verbs(): string[] {
-  return names(FOLDER).filter(name => name !== 'command')
-}
-
 async function verb(name: string, args: string[], io: Io): Promise<number> {
   if (!verbs().includes(name)) {
     io.stderr(`model-gateway: there is no verb ${JSON.stringify(name)}${didYouMean(name, verbs())}\nmodel-gateway --help lists them.\n`)
     return 2
   }
-  const command = (await import(new URL(`${name}.js`, FOLDER).href)) as Command
+  const command = await commandOf(name)
   if (args.includes('--help') || args.includes('-h')) {
     io.stdout(`${command.usage.trim()}\n`)
     return 0
@@ -55,7 +49,7 @@ async function verb(name: string, args: string[], io: Io): Promise<number> {
 async function overview(io: Io): Promise<number> {
   const lines = await Promise.all(
     verbs().map(async name => {
-      const { summary } = (await import(new URL(`${name}.js`, FOLDER).href)) as Command
+      const { summary } = await commandOf(name)
       return `  ${name.padEnd(12)}${summary}`
     }),
   )

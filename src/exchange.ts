@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Key, Model } from './config/config.js'
 import type { Body, Estimate, Surface } from './endpoints/endpoint.js'
-import type { Reading } from './ledger/ledger.js'
+import type { Claim, Reading } from './ledger/ledger.js'
 
 /** A request whose header has arrived; its body has not been read. */
 export interface Arrived {
@@ -90,6 +90,8 @@ export interface Tried {
   readonly ms: number
 }
 
+const NO_CLAIMS: readonly Claim[] = []
+
 /**
  * A request and its answer, filled in as it goes its way. Only the lifecycle writes here; everybody else gets one of the read-only views above.
  */
@@ -116,6 +118,8 @@ export class Exchange implements Ended {
   declare estimate: Estimate
   declare estimateRial: bigint
   stream = false
+  /** What the policies claimed; `readings` are their counters. */
+  claims: readonly Claim[] = NO_CLAIMS
   readings: readonly Reading[] = []
   readonly tried: Tried[] = []
   /** The client has left (or was made to leave) before its answer was whole. */

@@ -12,6 +12,7 @@ import { identify, type Ran, run } from './lifecycle.js'
 import type { Runtime, Services } from './runtime.js'
 import type { Log } from './telemetry/log.js'
 import type { Metrics } from './telemetry/metrics.js'
+import type { Recent } from './telemetry/recent.js'
 import { report, reportTurnedAway } from './telemetry/report.js'
 import { traces } from './telemetry/trace.js'
 
@@ -19,6 +20,7 @@ export interface ServingFacts {
   readonly services: Services
   readonly log: Log
   readonly metrics: Metrics
+  readonly recent: Recent
 }
 
 /** A config that requests run under, and how many do. */
@@ -84,7 +86,7 @@ export class Serving {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { services, log, metrics } = this.#facts
+    const { services, log, metrics, recent } = this.#facts
     const tenure = this.#tenure
     const at = services.clock.now()
     const target = request.url ?? '/'
@@ -114,6 +116,7 @@ export class Serving {
       request,
       response,
     )
+    tenure.runtime.chain.authors = recent.on ? recent.authors : null
     tenure.active++
     this.#live.add(exchange)
     metrics.inFlight(exchange.surface, 1)
@@ -122,7 +125,8 @@ export class Serving {
         route.kind === 'endpoint'
           ? await run(exchange, route.endpoint, tenure.runtime, services)
           : await this.#page(exchange, route.page, route.rest, tenure.runtime)
-      report(exchange, ran, services.clock.monotonic(), log, metrics)
+      const line = report(exchange, ran, services.clock.monotonic(), log, metrics)
+      if (recent.on) recent.add(line, exchange, ran)
     } catch (error) {
       // Nothing above throws; if it does all the same, no client shall wait for ever.
       services.fault('a request ended in a fault', error, { request_id: exchange.id })
@@ -165,10 +169,11 @@ export class Serving {
 
   /** A request that has no place here: answered before anybody is asked who it is. */
   #turnAway(response: ServerResponse, at: number, error: GatewayError, { config }: Runtime): void {
-    const { services, log, metrics } = this.#facts
+    const { services, log, metrics, recent } = this.#facts
     const id = services.newId(at)
     response.req.on('error', () => {})
-    reportTurnedAway(id, at, error, log, metrics)
+    const line = reportTurnedAway(id, at, error, log, metrics)
+    if (recent.on) recent.add(line, null, null)
     sendJson(response, error.status, id, errorFields(error), errorBody(error, id), config.timeout.write)
   }
 }

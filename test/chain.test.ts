@@ -83,6 +83,28 @@ t.test('admit: the claims in the order of the chain, whoever is quick', async t 
   t.strictSame(reached, [], 'nobody is asked after a refusal')
 })
 
+t.test('admit: who claims with which code is noted where it is asked for, and nowhere else', async t => {
+  for (const async of [false, true]) {
+    const policy = (name: string, codes: string[]): Policy => ({
+      name,
+      admit: () => (async ? later(codes.map(claim)) : codes.map(claim)) as Claim[],
+    })
+    const { chain } = chained(policy('rate', ['rpm', 'tpm']), { name: 'quiet', admit: () => undefined }, policy('hold', ['balance']))
+    t.equal((await chain.admit(EXCHANGE)).length, 3)
+    t.equal(chain.authors, null)
+    chain.authors = new Map()
+    await chain.admit(EXCHANGE)
+    t.same(
+      [...chain.authors],
+      [
+        ['rpm', 'rate'],
+        ['tpm', 'rate'],
+        ['balance', 'hold'],
+      ],
+    )
+  }
+})
+
 t.test('forward: fields are joined, the later one wins', async t => {
   const { chain } = chained(
     { name: 'a', forward: () => ({ one: '1', two: '1' }) },

@@ -1,55 +1,49 @@
-import { parseArgs } from 'node:util'
 import type { Config, KindInfo } from '../config/config.js'
 import type { Unpriced } from '../config/included.js'
 import { loadConfig } from '../config/load.js'
-import { effective } from '../config/print.js'
+import { counting, effective } from '../config/print.js'
 import { ConfigError } from '../config/problems.js'
+import { json } from '../terminal/data.js'
+import { COMMON, type Flags, noMore, optionsHelp, readFlags } from '../terminal/flags.js'
 import type { Io } from './command.js'
 
 export const summary = 'check gateway.yaml, and print the config as it counts'
 
-export const usage = `Usage: model-gateway check [-c FILE]
+export const flags = COMMON satisfies Flags
 
-Reads the config as the gateway would and prints what counts: defaults filled in,
-prices in Rial, secrets hidden. Nothing is started, and no other file is written.
-Models of the catalog that have no price are listed on stderr: they are not served.
+export const usage = `
+model-gateway check [-c FILE]
 
-  -c, --config FILE   the config (default: gateway.yaml)
-  -h, --help          this text
+Reads the config as the gateway would and prints what counts: defaults filled in, prices in Rial, secrets hidden. Nothing is started,
+and no other file is written. Models of the catalog that have no price are listed on stderr: they are not served.
 
-Exits 0 when the config can be used, 2 when it can not; every problem is a line
-on stderr: FILE:LINE:COL: path: what is wrong.
+${optionsHelp(flags)}
+
+Exits 0 when the config can be used, 2 when it can not; every problem is a line on stderr: FILE:LINE:COL: path: what is wrong.
+With --json, all of it is one document on stdout: problems, warnings, unpriced, and the config (null while there are problems).
 `
 
 /** `kinds`: what kinds of provider there are; those that are built in by default. */
 export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyMap<string, KindInfo>> = builtIn): Promise<number> {
-  let file: string
+  const { flags: given, words } = readFlags(args, flags)
+  noMore(words)
   try {
-    const { values } = parseArgs({
-      args,
-      options: { config: { type: 'string', short: 'c', default: 'gateway.yaml' }, help: { type: 'boolean', short: 'h', default: false } },
-      allowPositionals: false,
-      strict: true,
-    })
-    if (values.help) {
-      io.stdout(usage)
-      return 0
-    }
-    file = values.config
-  } catch (error) {
-    io.stderr(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`)
-    return 2
-  }
-  try {
-    const { config, warnings, unpriced, template } = loadConfig(file, { env: io.env, kinds: await kinds(), cwd: io.cwd })
+    const loaded = loadConfig(given.config ?? 'gateway.yaml', { env: io.env, kinds: await kinds(), cwd: io.cwd })
+    const { config, warnings, unpriced, template } = loaded
     await checkPolicies(config)
-    for (const warning of warnings) io.stderr(`${warning}\n`)
-    if (unpriced.length > 0) io.stderr(unpricedText(unpriced))
-    io.stdout(effective(config, template))
+    if (given.json) io.stdout(`${json({ problems: [], warnings, unpriced, config: counting(config, template) })}\n`)
+    else {
+      for (const warning of warnings) io.stderr(`${warning}\n`)
+      if (unpriced.length > 0) io.stderr(unpricedText(unpriced))
+      io.stdout(effective(config, template))
+    }
     return 0
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    io.stderr(`${error.message}\n`)
+    if (given.json) {
+      const problems = error.problems.map(({ file = error.file, line, col, path, message }) => ({ file, line, col, path, message }))
+      io.stdout(`${json({ problems, warnings: [], unpriced: [], config: null })}\n`)
+    } else io.stderr(`${error.message}\n`)
     return 2
   }
 }
@@ -67,7 +61,8 @@ async function checkPolicies(config: Config): Promise<void> {
   const { windows } = await import('../ledger/windows.js')
   const quiet = (): void => {}
   const ledger = { read: async () => [] }
-  const chain = await buildChain({ config, windows: windows(config.timezone, config.month), ledger, log: quiet, fault: quiet })
+  const find = windows(config.timezone, config.month)
+  const chain = await buildChain({ config, windows: find, ledger, now: Date.now, log: quiet, fault: quiet })
   await chain.close()
 }
 

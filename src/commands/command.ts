@@ -1,3 +1,5 @@
+import type { Flags } from '../terminal/flags.js'
+
 /** What a verb may touch of the world. */
 export interface Io {
   readonly stdout: (text: string) => void
@@ -12,6 +14,10 @@ export interface Command {
   readonly summary: string
   /** The whole help. */
   readonly usage: string
+  /** All of its options: it reads no others, its help explains these, and shells complete them. */
+  readonly flags: Flags
+  /** What its first word may be, for a verb that does more than one thing. */
+  readonly words?: readonly string[]
   /** Exit code: 0, 1 (the answer is no, or it failed) or 2 (bad usage, or a bad config). */
   run(args: string[], io: Io): Promise<number>
 }

@@ -1,12 +1,14 @@
 import { formatDuration } from '../config/durations.js'
 import { isoTime, zone } from '../ledger/zone.js'
 import { json } from '../terminal/data.js'
-import { noMore, readFlags } from '../terminal/flags.js'
-import { LEDGER, LEDGER_HELP, placeOf, withBooks } from '../terminal/ledger.js'
+import { noMore, optionsHelp, readFlags } from '../terminal/flags.js'
+import { LEDGER, placeOf, withBooks } from '../terminal/ledger.js'
 import { table } from '../terminal/table.js'
 import type { Io } from './command.js'
 
 export const summary = 'requests under way, and what they hold'
+
+export const flags = LEDGER
 
 export const usage = `
 model-gateway holds
@@ -14,13 +16,13 @@ model-gateway holds
 Lists the holds that are open, oldest first: one for each request under way. Where no gateway runs, they are what a crash has left;
 the next start releases them.
 
-${LEDGER_HELP}
+${optionsHelp(flags)}
 `
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { flags, words } = readFlags(args, LEDGER)
+  const { flags: given, words } = readFlags(args, flags)
   noMore(words)
-  const place = await placeOf(flags, io)
+  const place = await placeOf(given, io)
   const { holds, running } = await withBooks(place, async books => ({ holds: await books.ask('holds', {}), running: books.running }))
   const now = Date.now()
   const clock = zone(place.timezone)
@@ -36,7 +38,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     held_tokens: record.held_tokens,
     held_rial: record.held_rial,
   }))
-  if (flags.json) io.stdout(`${json(rows)}\n`)
+  if (given.json) io.stdout(`${json(rows)}\n`)
   else if (rows.length === 0) io.stderr('No hold is open.\n')
   else {
     const tokens = rows.reduce((sum, row) => sum + BigInt(row.held_tokens), 0n)

@@ -4,10 +4,16 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { DEMO_SECRET, sha256Of } from '../config/keys.js'
 import { newSecret } from '../secret.js'
 import { json } from '../terminal/data.js'
-import { COMMON, noMore, readFlags } from '../terminal/flags.js'
+import { COMMON, type Flags, noMore, optionsHelp, readFlags } from '../terminal/flags.js'
 import { type Io, UsageError } from './command.js'
 
 export const summary = 'write a first gateway.yaml, with a key of your own'
+
+export const flags = {
+  force: { type: 'boolean', about: 'overwrite a file that is there' },
+  json: COMMON.json,
+  help: COMMON.help,
+} as const satisfies Flags
 
 export const usage = `
 model-gateway init [FILE] [--force]
@@ -15,21 +21,21 @@ model-gateway init [FILE] [--force]
 Writes a config that works as it stands, explained line by line, with a fresh key, and prints the key this once: the file has only
 its SHA-256. Asks nothing. FILE is gateway.yaml unless it is given.
 
-      --force   overwrite a file that is there
-      --json    JSON for programs
-  -h, --help    this text
+${optionsHelp(flags)}
 `
 
 const PACKAGE = new URL('../../../', import.meta.url)
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { flags, words } = readFlags(args, { json: COMMON.json, help: COMMON.help, force: { type: 'boolean' } })
-  const [name = 'gateway.yaml', ...rest] = words
+  const {
+    flags: given,
+    words: [name = 'gateway.yaml', ...rest],
+  } = readFlags(args, flags)
   noMore(rest)
   const file = resolve(io.cwd, name)
   const key = newSecret()
-  write(file, firstConfig(readFileSync(new URL('gateway.yaml', PACKAGE), 'utf8'), key, schemaSeenFrom(dirname(file))), flags.force)
-  if (flags.json) {
+  write(file, firstConfig(readFileSync(new URL('gateway.yaml', PACKAGE), 'utf8'), key, schemaSeenFrom(dirname(file))), given.force)
+  if (given.json) {
     io.stdout(`${json({ file, name: NAME, key, sha256: sha256Of(key) })}\n`)
     return 0
   }

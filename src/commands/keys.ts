@@ -7,11 +7,20 @@ import { isoTime, zone } from '../ledger/zone.js'
 import { newSecret } from '../secret.js'
 import { readConfig } from '../terminal/config.js'
 import { json } from '../terminal/data.js'
-import { COMMON, noMore, readFlags, subVerb } from '../terminal/flags.js'
+import { COMMON, type Flags, noMore, optionsHelp, readFlags, subVerb } from '../terminal/flags.js'
 import { fields, table } from '../terminal/table.js'
 import { type Io, UsageError } from './command.js'
 
 export const summary = 'make a key, or list those of the config'
+
+export const words = ['new', 'list'] as const
+
+export const flags = {
+  name: { type: 'string', value: 'NAME', about: 'what ceilings, budgets and usage attach to (default: app, app-2, …)' },
+  account: { type: 'string', value: 'A', about: 'whose wallet it spends from' },
+  plan: { type: 'string', value: 'P', about: 'its ceilings' },
+  ...COMMON,
+} as const satisfies Flags
 
 export const usage = `
 model-gateway keys new [--name NAME] [--account A] [--plan P]
@@ -21,29 +30,24 @@ new    makes a key and prints it with its SHA-256 and the YAML to paste under ke
        kept nowhere; the config needs the SHA-256 alone. Account and plan are taken from the config where there is one.
 list   the keys of the config: account, plan, budgets, and whether they count. Never a secret.
 
-      --name NAME     what ceilings, budgets and usage attach to (default: app, app-2, …)
-      --account A     whose wallet it spends from
-      --plan P        its ceilings
-  -c, --config FILE   the config (default: gateway.yaml)
-      --json          JSON for programs
-  -h, --help          this text
+${optionsHelp(flags)}
 `
 
-const FLAGS = { ...COMMON, name: { type: 'string' }, account: { type: 'string' }, plan: { type: 'string' } } as const
-
 export async function run(args: string[], io: Io): Promise<number> {
-  const { flags, words } = readFlags(args, FLAGS)
-  const [first, ...rest] = words
-  const verb = subVerb(first, ['new', 'list'])
+  const {
+    flags: given,
+    words: [first, ...rest],
+  } = readFlags(args, flags)
+  const verb = subVerb(first, words)
   noMore(rest)
   if (verb === 'new') {
-    const config = await configIfAny(flags.config, io)
-    return make(config, { name: flags.name, account: flags.account, plan: flags.plan }, flags.json, io)
+    const config = await configIfAny(given.config, io)
+    return make(config, { name: given.name, account: given.account, plan: given.plan }, given.json, io)
   }
   for (const name of ['name', 'account', 'plan'] as const) {
-    if (flags[name] !== undefined) throw new UsageError(`--${name} has no meaning for keys list`)
+    if (given[name] !== undefined) throw new UsageError(`--${name} has no meaning for keys list`)
   }
-  return list(await readConfig(flags.config, io), flags.json, io)
+  return list(await readConfig(given.config, io), given.json, io)
 }
 
 /** A key can be made before there is a config, and while one is being written. One that was named has to be there. */

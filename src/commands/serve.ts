@@ -4,18 +4,21 @@ import { DEMO_SECRET } from '../config/keys.js'
 import { Gateway } from '../gateway.js'
 import { createLog, droppedLine, type Log } from '../telemetry/log.js'
 import { createOutput, toDescriptor } from '../telemetry/output.js'
-import { COMMON, noMore, readFlags } from '../terminal/flags.js'
+import { COMMON, type Flags, noMore, optionsHelp, readFlags } from '../terminal/flags.js'
 import { VERSION } from '../version.js'
 import type { Io } from './command.js'
 
 export const summary = 'run the gateway'
+
+export const flags = { config: COMMON.config, help: COMMON.help } as const satisfies Flags
+
 export const usage = `
 model-gateway [serve] [-c gateway.yaml]
 
 Runs the gateway until SIGTERM or SIGINT: open requests may then end within drain_timeout; a second signal stops at once.
 SIGHUP, or a change of the file, reads the config again.
 
-  -c, --config FILE   the config (default: gateway.yaml)
+${optionsHelp(flags)}
 `
 
 /** Characters of log lines that may wait for a slow reader. */
@@ -24,9 +27,9 @@ const LOG_PENDING_MAX = 8 * 1024 * 1024
 const LOG_REST_MS = 5
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { flags, words } = readFlags(args, { config: COMMON.config })
+  const { flags: given, words } = readFlags(args, flags)
   noMore(words)
-  const file = flags.config ?? 'gateway.yaml'
+  const file = given.config ?? 'gateway.yaml'
   let log: Log | undefined
   const make = (config: Config): Log => {
     log = makeLog(config)

@@ -4,8 +4,8 @@ import type { Books } from '../control/books.js'
 import { DIMENSIONS, type Dimension, type UsageFilter, type UsageRow } from '../ledger/usage.js'
 import { isoTime, zone } from '../ledger/zone.js'
 import { csvLine, json } from '../terminal/data.js'
-import { noMore, readFlags } from '../terminal/flags.js'
-import { LEDGER, LEDGER_HELP, type Place, placeOf, withBooks } from '../terminal/ledger.js'
+import { type Flags, noMore, optionsHelp, readFlags } from '../terminal/flags.js'
+import { LEDGER, type Place, placeOf, withBooks } from '../terminal/ledger.js'
 import { readMoment } from '../terminal/moment.js'
 import { recordLines } from '../terminal/records.js'
 import { plain, table } from '../terminal/table.js'
@@ -13,63 +13,57 @@ import type { Io } from './command.js'
 
 export const summary = 'what was used and spent, by key, model, day and more'
 
+const FORMATS = ['table', 'csv', 'jsonl', 'json'] as const
+
+export const flags = {
+  key: { type: 'string', value: 'NAME', about: 'requests of this key alone' },
+  account: { type: 'string', value: 'NAME', about: 'of this account' },
+  model: { type: 'string', value: 'NAME', about: 'of this model; an alias stands for its model' },
+  since: { type: 'string', value: 'WHEN', about: 'from this moment on' },
+  until: { type: 'string', value: 'WHEN', about: 'before this moment: --since 2026-07-01 --until 2026-08-01 is all of July' },
+  'group-by': { type: 'string', value: 'LIST', about: `a comma between: ${DIMENSIONS.join(', ')} (default: key,model)` },
+  records: { type: 'boolean', about: 'one line per request, with all that its usage record says' },
+  format: { type: 'string', value: 'F', choices: FORMATS, about: 'table (default), csv, jsonl (the default with --records) or json' },
+  timezone: { type: 'string', value: 'ZONE', about: "of days, months and moments (default: the config's)" },
+  ...LEDGER,
+} as const satisfies Flags
+
 export const usage = `
 model-gateway usage [--key K] [--account A] [--model M] [--since WHEN] [--until WHEN] [--group-by LIST] [--format F]
 model-gateway usage --records [the same filters] [--format csv|jsonl]
 
 Sums up the requests that have ended, oldest first. Those under way are in \`model-gateway holds\`.
 
-      --key, --account, --model NAME   only these; an alias stands for its model
-      --since WHEN        from this moment on
-      --until WHEN        before this moment: --since 2026-07-01 --until 2026-08-01 is all of July
-      --group-by LIST     a comma between: ${DIMENSIONS.join(', ')} (default: key,model)
-      --records           one line per request, with all that its usage record says
-      --format F          table (default), csv, jsonl (the default with --records) or json
-      --timezone ZONE     of days, months and moments (default: the config's)
-${LEDGER_HELP}
+${optionsHelp(flags)}
 
 WHEN is a day (2026-07-01), a time of it (2026-07-01T12:00, or with an offset: 2026-07-01T12:00+03:30), or how long ago (7d, 24h).
 failed requests were admitted, but their provider gave nothing: they cost nothing. partial ones broke off and are charged for
 what came. cached input is part of input, reasoning is part of output.
 `
 
-const FLAGS = {
-  ...LEDGER,
-  key: { type: 'string' },
-  account: { type: 'string' },
-  model: { type: 'string' },
-  since: { type: 'string' },
-  until: { type: 'string' },
-  'group-by': { type: 'string' },
-  records: { type: 'boolean' },
-  format: { type: 'string' },
-  timezone: { type: 'string' },
-} as const
-
-const FORMATS = ['table', 'csv', 'jsonl', 'json'] as const
 type Format = (typeof FORMATS)[number]
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { flags, words } = readFlags(args, FLAGS)
+  const { flags: given, words } = readFlags(args, flags)
   noMore(words)
-  const by = dimensions(flags['group-by'])
-  const format = formatOf(flags)
-  if (flags.records && flags['group-by'] !== undefined) throw new UsageError('--records are not grouped: leave one of the two out')
-  const place = await placeOf(flags, io)
+  const by = dimensions(given['group-by'])
+  const format = formatOf(given)
+  if (given.records && given['group-by'] !== undefined) throw new UsageError('--records are not grouped: leave one of the two out')
+  const place = await placeOf(given, io)
   const now = Date.now()
-  const { key, account, model } = flags
+  const { key, account, model } = given
   const filter: UsageFilter = {
     ...(key === undefined ? {} : { key }),
     ...(account === undefined ? {} : { account }),
     ...(model === undefined ? {} : { model: place.config?.aliases.get(model) ?? model }),
-    ...(flags.since === undefined ? {} : { since: readMoment('--since', flags.since, place.timezone, now) }),
-    ...(flags.until === undefined ? {} : { until: readMoment('--until', flags.until, place.timezone, now) }),
+    ...(given.since === undefined ? {} : { since: readMoment('--since', given.since, place.timezone, now) }),
+    ...(given.until === undefined ? {} : { until: readMoment('--until', given.until, place.timezone, now) }),
   }
   const { since, until } = filter
   if (since !== undefined && until !== undefined && since >= until)
     throw new UsageError('--since is not before --until: no moment is between them')
   return withBooks(place, async books => {
-    if (flags.records) return recordLines(books.records(filter), format === 'csv' ? 'csv' : 'jsonl', place.timezone, io)
+    if (given.records) return recordLines(books.records(filter), format === 'csv' ? 'csv' : 'jsonl', place.timezone, io)
     return sums(books, filter, by, format, place, io)
   })
 }

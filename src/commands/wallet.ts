@@ -5,13 +5,29 @@ import { available, type Booking } from '../ledger/accounts.js'
 import type { Amount, Wallet } from '../ledger/ledger.js'
 import { isoTime, zone } from '../ledger/zone.js'
 import { json } from '../terminal/data.js'
-import { noMore, readFlags, subVerb } from '../terminal/flags.js'
-import { knownAccount, LEDGER, LEDGER_HELP, type Place, placeOf, withBooks } from '../terminal/ledger.js'
+import { type Flags, noMore, optionsHelp, readFlags, subVerb } from '../terminal/flags.js'
+import { knownAccount, LEDGER, type Place, placeOf, withBooks } from '../terminal/ledger.js'
 import { parseRial, showAmount } from '../terminal/rial.js'
 import { plain, table } from '../terminal/table.js'
 import { type Io, UsageError } from './command.js'
 
 export const summary = 'show a wallet, put money in, take money out'
+
+export const words = ['show', 'history', 'credit', 'debit'] as const
+
+export const flags = {
+  note: { type: 'string', value: 'TEXT', about: 'kept with the credit' },
+  'idempotency-key': {
+    type: 'string',
+    value: 'KEY',
+    about: 'the first credit or debit of a key counts; sent again, it changes nothing',
+  },
+  'allow-negative': {
+    type: 'boolean',
+    about: 'take out more than is left; nothing is admitted until the wallet is above zero again',
+  },
+  ...LEDGER,
+} as const satisfies Flags
 
 export const usage = `
 model-gateway wallet show [ACCOUNT]
@@ -26,38 +42,30 @@ debit    takes Rial out, at most what is left: what requests under way hold stay
 
 AMOUNT is in whole Rial: 1000000, 1_000_000 or 1,000,000.
 
-      --note TEXT            kept with the credit
-      --idempotency-key KEY  the first credit or debit of a key counts; sent again, it changes nothing
-      --allow-negative       take out more than is left; nothing is admitted until the wallet is above zero again
-${LEDGER_HELP}
+${optionsHelp(flags)}
 
 Exits 1 when there is too little to take out, or the key was used for another amount or account.
 `
 
-const FLAGS = {
-  ...LEDGER,
-  note: { type: 'string' },
-  'idempotency-key': { type: 'string' },
-  'allow-negative': { type: 'boolean' },
-} as const
-
 const HISTORY_MAX = 100
 
 export async function run(args: string[], io: Io): Promise<number> {
-  const { flags, words } = readFlags(args, FLAGS)
-  const [first, account, ...rest] = words
-  const verb = subVerb(first, ['show', 'history', 'credit', 'debit'])
+  const {
+    flags: given,
+    words: [first, account, ...rest],
+  } = readFlags(args, flags)
+  const verb = subVerb(first, words)
   const posting = verb === 'credit' || verb === 'debit'
   for (const name of ['note', 'idempotency-key', 'allow-negative'] as const) {
     const fits = name === 'allow-negative' ? verb === 'debit' : posting
-    if (!fits && flags[name] !== undefined && flags[name] !== false) throw new UsageError(`--${name} has no meaning for wallet ${verb}`)
+    if (!fits && given[name] !== undefined && given[name] !== false) throw new UsageError(`--${name} has no meaning for wallet ${verb}`)
   }
   if (account === undefined && verb !== 'show') throw new UsageError(`wallet ${verb} needs an ACCOUNT${posting ? ' and an AMOUNT' : ''}`)
   if (!posting) {
     noMore(rest)
-    const place = await placeOf(flags, io)
+    const place = await placeOf(given, io)
     return withBooks(place, books =>
-      verb === 'show' ? show(account, books, place, flags.json, io) : history(account as string, books, place, flags.json, io),
+      verb === 'show' ? show(account, books, place, given.json, io) : history(account as string, books, place, given.json, io),
     )
   }
   const [amount, ...more] = rest
@@ -67,12 +75,12 @@ export async function run(args: string[], io: Io): Promise<number> {
   const wish: Wish = {
     account: account as string,
     amount: verb === 'credit' ? rial : -rial,
-    note: flags.note ?? `by ${author()}`,
-    key: flags['idempotency-key'],
-    overdraw: flags['allow-negative'],
+    note: given.note ?? `by ${author()}`,
+    key: given['idempotency-key'],
+    overdraw: given['allow-negative'],
   }
-  const place = await placeOf(flags, io)
-  return withBooks(place, books => post(wish, books, place, flags.json, io), true)
+  const place = await placeOf(given, io)
+  return withBooks(place, books => post(wish, books, place, given.json, io), true)
 }
 
 async function show(account: string | undefined, books: Books, place: Place, asJson: boolean, io: Io): Promise<number> {
@@ -127,7 +135,7 @@ async function post(wish: Wish, books: Books, place: Place, asJson: boolean, io:
   const credit = { id: `cli:${key ?? ulids()(at)}`, account, amount, note, at }
   const booking = await books.ask('book', { credit, overdraw })
   const done = booking.outcome === 'credited' || booking.outcome === 'already_credited'
-  io.stderr(`${words(wish, booking, place)}\n`)
+  io.stderr(`${told(wish, booking, place)}\n`)
   if (asJson) {
     const { outcome, credit: counted, wallet } = booking
     io.stdout(`${json({ outcome, id: counted.id, amount_rial: counted.amount, note: counted.note, wallet: figures(wallet) })}\n`)
@@ -146,7 +154,7 @@ function author(): string {
   }
 }
 
-function words({ account, amount, key }: Wish, { outcome, credit, wallet }: Booking, place: Place): string {
+function told({ account, amount, key }: Wish, { outcome, credit, wallet }: Booking, place: Place): string {
   const booked = (rial: Amount, name: string) =>
     rial < 0n ? `${showAmount(-rial)} Rial were taken from ${plain(name)}` : `${showAmount(rial)} Rial were credited to ${plain(name)}`
   const before = () => `${booked(credit.amount, credit.account)} at ${isoTime(credit.at, zone(place.timezone))}`

@@ -11,34 +11,38 @@ const HIDDEN = '(hidden)'
  * what came from a variable shows as the variable (`template`, as loaded), and what is named like a secret is hidden.
  */
 export function effective(config: Config, template: Template = () => undefined): string {
+  return stringify(counting(config, template), { lineWidth: 0, aliasDuplicateObjects: false })
+}
+
+/** The same as a value; maps of the config are Maps in it. */
+export function counting(config: Config, template: Template): object {
   const { tls, listen, ops, limits, timeout, drain_timeout } = config
   const section = <T>(map: ReadonlyMap<string, T>, show: (value: T) => unknown) =>
     new Map([...map].map(([name, value]) => [name, show(value)]))
   const own = (value: unknown, path: Path) => shielded(value, path, template)
-  return stringify(
-    {
-      listen: address(listen),
-      ops: ops === null ? null : address(ops),
-      timezone: config.timezone,
-      month: config.month,
-      ledger: config.ledger,
-      policies: config.policies.map(({ use, with: settings }, index) =>
-        settings === undefined ? use : { use, with: own(settings, ['policies', index, 'with']) },
-      ),
-      providers: section(config.providers, settings => provider(settings, own)),
-      models: section(config.models, settings => model(settings, own)),
-      aliases: config.aliases,
-      plans: section(config.plans, ({ name: _, ...plan }) => plan),
-      accounts: section(config.accounts, ({ name: _, ...account }) => account),
-      keys: section(config.keys, key),
-      limits: { ...limits, body: formatSize(limits.body) },
-      timeout: durations(timeout),
-      drain_timeout: formatDuration(drain_timeout),
-      ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
-      log: config.log,
-    },
-    { lineWidth: 0, aliasDuplicateObjects: false },
-  )
+  return {
+    listen: address(listen),
+    ops: ops === null ? null : address(ops),
+    timezone: config.timezone,
+    month: config.month,
+    ledger: config.ledger,
+    policies: config.policies.map(({ use, with: settings }, index) =>
+      settings === undefined ? use : { use, with: own(settings, ['policies', index, 'with']) },
+    ),
+    providers: section(config.providers, settings => provider(settings, own)),
+    models: section(config.models, settings => model(settings, own)),
+    aliases: config.aliases,
+    plans: section(config.plans, ({ name: _, ...plan }) => plan),
+    accounts: section(config.accounts, ({ name: _, ...account }) => account),
+    keys: section(config.keys, key),
+    limits: { ...limits, body: formatSize(limits.body) },
+    timeout: durations(timeout),
+    drain_timeout: formatDuration(drain_timeout),
+    ...(tls === null
+      ? {}
+      : { tls: { cert: tls.cert, key: tls.key, ...(tls.client_ca === null ? {} : { client_ca: tls.client_ca.file }) } }),
+    log: config.log,
+  }
 }
 
 /** A value as it is written, where it holds variables. */
@@ -47,11 +51,14 @@ export type Template = (path: Path) => string | undefined
 type Shield = (value: unknown, path: Path) => unknown
 
 function provider(settings: ProviderSettings, own: Shield): unknown {
-  const { name, api_key, timeout, queue_timeout, health, options, base_url, ...rest } = settings
+  const { name, api_key, ca, proxy, timeout, queue_timeout, health, options, base_url, ...rest } = settings
   return {
     ...rest,
     ...(base_url === '' ? {} : { base_url }),
     ...(api_key === null ? {} : { api_key: HIDDEN }),
+    ...(ca === undefined ? {} : { ca: ca.file }),
+    // Its address may hold credentials.
+    ...(proxy === undefined ? {} : { proxy: 'environment' }),
     timeout: durations(timeout),
     queue_timeout: formatDuration(queue_timeout),
     health: health === null ? 'off' : { ...health, ejection: formatDuration(health.ejection) },

@@ -1,11 +1,11 @@
 import type { GatewayError } from '../errors.js'
 import type { Exchange } from '../exchange.js'
 import type { Ran } from '../lifecycle.js'
-import { type Log, levelOf } from './log.js'
+import { type Access, type Log, levelOf } from './log.js'
 import type { Metrics } from './metrics.js'
 
-/** Tells the log and the metrics of one metered exchange that is over. `now`: of the monotonic clock, in milliseconds. */
-export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metrics: Metrics): void {
+/** Tells the log and the metrics of one exchange that is over; returns its line. `now`: of the monotonic clock, in milliseconds. */
+export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metrics: Metrics): Access {
   const { billing, error, status } = ran
   const { marks, tried } = exchange
   const model = exchange.model ?? null
@@ -41,7 +41,7 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
     metrics.upstream(providerOf(target), result === 'answered' ? 'ok' : result === 'client_closed' ? 'aborted' : result)
     if (i > 0) metrics.upstreamRetry(providerOf(target))
   }
-  log.access({
+  const line: Access = {
     time: exchange.at,
     level: error === null ? 'info' : levelOf(error.origin),
     request_id: exchange.id,
@@ -68,13 +68,15 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
     retries: Math.max(0, tried.length - 1),
     ended_by: billing?.endedBy ?? null,
     upstream_request_id: ran.billable?.upstreamRequestId ?? null,
-  })
+  }
+  log.access(line)
+  return line
 }
 
-/** A request that was turned away before anybody was asked who it is. */
-export function reportTurnedAway(id: string, at: number, error: GatewayError, log: Log, metrics: Metrics): void {
+/** A request that was turned away before anybody was asked who it is. Returns its line. */
+export function reportTurnedAway(id: string, at: number, error: GatewayError, log: Log, metrics: Metrics): Access {
   metrics.refused(error.code, null)
-  log.access({
+  const line: Access = {
     time: at,
     level: levelOf(error.origin),
     request_id: id,
@@ -101,7 +103,9 @@ export function reportTurnedAway(id: string, at: number, error: GatewayError, lo
     retries: 0,
     ended_by: null,
     upstream_request_id: null,
-  })
+  }
+  log.access(line)
+  return line
 }
 
 function providerOf(model: string): string {

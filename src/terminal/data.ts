@@ -1,4 +1,4 @@
-/** A value as JSON text for programs: amounts are numbers with all their digits, `undefined` fields are left out. `indent` 2 for a whole document, 0 for a line. */
+/** A value as JSON text for programs: Maps are objects, amounts are numbers with all their digits, `undefined` fields are left out. `indent` 2 for a whole document, 0 for a line. */
 export function json(value: unknown, indent: 0 | 2 = 2): string {
   return write(value, indent, '')
 }
@@ -10,9 +10,9 @@ function write(value: unknown, indent: number, margin: string): string {
   const inner = margin + ' '.repeat(indent)
   const parts = list
     ? value.map(item => write(item, indent, inner))
-    : Object.entries(value)
+    : (value instanceof Map ? [...value] : Object.entries(value))
         .filter(([, field]) => field !== undefined)
-        .map(([name, field]) => `${JSON.stringify(name)}:${indent === 0 ? '' : ' '}${write(field, indent, inner)}`)
+        .map(([name, field]) => `${JSON.stringify(String(name))}:${indent === 0 ? '' : ' '}${write(field, indent, inner)}`)
   const [open, close] = list ? ['[', ']'] : ['{', '}']
   if (parts.length === 0) return open + close
   return indent === 0 ? `${open}${parts.join(',')}${close}` : `${open}\n${inner}${parts.join(`,\n${inner}`)}\n${margin}${close}`

@@ -9,13 +9,12 @@ import { readConfig } from './config.js'
 import { COMMON, type Flags, type Given } from './flags.js'
 
 /** The flags of a verb that reads a ledger. */
-export const LEDGER = { ...COMMON, ledger: { type: 'string' } } as const satisfies Flags
-
-/** How they are explained in a verb's help. */
-export const LEDGER_HELP = `  -c, --config FILE   the config that names the ledger (default: gateway.yaml)
-      --ledger FILE   this ledger, a backup for one; the config is not read then
-      --json          JSON for programs
-  -h, --help          this text`
+export const LEDGER = {
+  config: { ...COMMON.config, about: 'the config that names the ledger (default: gateway.yaml)' },
+  ledger: { type: 'string', value: 'FILE', about: 'this ledger, a backup for one; the config is not read then' },
+  json: COMMON.json,
+  help: COMMON.help,
+} as const satisfies Flags
 
 /** Which ledger, and what is known about it. */
 export interface Place {

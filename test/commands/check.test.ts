@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { run, usage } from '../../src/commands/check.js'
+import { run } from '../../src/commands/check.js'
 
 async function check(t: Test, args: string[], files: Record<string, string> = {}, env: NodeJS.ProcessEnv = {}) {
   const cwd = t.testdir(files)
@@ -61,10 +61,28 @@ t.test('models of the catalog that have no price are listed, and the rest can be
   t.ok(lines.includes('  openai/o1            output'), stderr)
 })
 
-t.test('help, and what is no option', async t => {
-  t.strictSame(await check(t, ['--help']), { code: 0, stdout: usage, stderr: '' })
-  const { code, stdout, stderr } = await check(t, ['--confg', 'x'])
-  t.equal(code, 2)
-  t.equal(stdout, '')
-  t.match(stderr, /--confg[\s\S]*Usage: model-gateway check/)
+t.test('as JSON: a config that can be used, and every problem of one that can not', async t => {
+  const yaml = `providers: {s: {kind: sandbox}}\nmodels: {s/m: {price: {input: 9007199254740991, output: 8}, max_output_tokens: 9}}\nplans: {p: }\nkeys: {k: {plan: p, secret: "\${KEY}"}}\n`
+  const good = await check(t, ['--json'], { 'gateway.yaml': yaml }, { KEY: 'hunter2' })
+  t.match({ code: good.code, stderr: good.stderr }, { code: 0, stderr: '' })
+  t.match(JSON.parse(good.stdout), {
+    problems: [],
+    warnings: [/^gateway\.yaml:4:.* is short/],
+    unpriced: [],
+    config: {
+      listen: '127.0.0.1:8080',
+      models: { 's/m': { price: { input: 9007199254740991, output: 8 } } },
+      keys: { k: { account: null } },
+    },
+  })
+  t.notMatch(good.stdout, /hunter2/)
+  const bad = await check(t, ['--json'], { 'gateway.yaml': 'models: {a/b: {price: fre}}\n' })
+  t.match({ code: bad.code, stderr: bad.stderr }, { code: 2, stderr: '' })
+  const { problems, ...rest } = JSON.parse(bad.stdout)
+  t.match(problems[0], { file: 'gateway.yaml', line: 1, col: Number, path: String, message: String })
+  t.strictSame(rest, { warnings: [], unpriced: [], config: null })
+})
+
+t.test('an option that there is not, with what may have been meant', async t => {
+  await t.rejects(check(t, ['--confg', 'x']), { name: 'UsageError', message: 'there is no option --confg (did you mean "--config"?)' })
 })

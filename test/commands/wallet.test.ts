@@ -134,11 +134,3 @@ t.test('a ledger by itself, without a config', async t => {
     err: /no account "acme" in this ledger/,
   })
 })
-
-t.test('every verb says how it is called', async t => {
-  const { out } = await run('/', '--help')
-  const verbs = [...out.matchAll(/^ {2}([a-z]+) +\S/gm)].map(([, verb]) => verb as string)
-  t.strictSame(verbs, ['check', 'holds', 'init', 'keys', 'ledger', 'serve', 'usage', 'wallet'])
-  for (const verb of verbs)
-    t.match(await run('/', verb, '--help'), { code: 0, out: new RegExp(`model-gateway \\[?${verb}`), err: '' }, verb)
-})

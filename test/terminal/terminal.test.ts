@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { csvLine, json } from '../../src/terminal/data.js'
-import { readFlags } from '../../src/terminal/flags.js'
+import { optionsHelp, readFlags } from '../../src/terminal/flags.js'
 import { readMoment } from '../../src/terminal/moment.js'
 import { parseRial, showAmount } from '../../src/terminal/rial.js'
 import { fields, table } from '../../src/terminal/table.js'
@@ -95,7 +95,7 @@ t.test('tables stand in columns, and cannot steer a terminal', async t => {
 })
 
 t.test('JSON keeps all digits; CSV quotes what needs it', async t => {
-  const value = { big: 10n ** 20n, list: [1, 'x', null, []], none: undefined, deep: { a: true } }
+  const value = { big: 10n ** 20n, list: [1, 'x', null, []], none: undefined, deep: new Map([['a', true]]) }
   t.equal(json(value, 0), '{"big":100000000000000000000,"list":[1,"x",null,[]],"deep":{"a":true}}')
   t.equal(json({ a: [{ b: 1n }] }), '{\n  "a": [\n    {\n      "b": 1\n    }\n  ]\n}')
   fc.assert(fc.property(fc.jsonValue(), one => JSON.stringify(JSON.parse(json(one))) === JSON.stringify(JSON.parse(JSON.stringify(one)))))
@@ -103,9 +103,18 @@ t.test('JSON keeps all digits; CSV quotes what needs it', async t => {
 })
 
 t.test('flags: values, short forms, and words', async t => {
-  const spec = { config: { type: 'string', short: 'c' }, json: { type: 'boolean' } } as const
-  t.strictSame(readFlags(['show', '-c', 'x', '--json', '--', '--y'], spec), { flags: { config: 'x', json: true }, words: ['show', '--y'] })
-  t.strictSame(readFlags(['--config=-x'], spec).flags, { config: '-x', json: false })
+  const spec = {
+    config: { type: 'string', short: 'c', value: 'FILE', about: 'which' },
+    json: { type: 'boolean', about: 'for programs' },
+    format: { type: 'string', choices: ['csv', 'table'], about: 'how' },
+  } as const
+  t.strictSame(readFlags(['show', '-c', 'x', '--json', '--', '--y'], spec), {
+    flags: { config: 'x', json: true, format: undefined },
+    words: ['show', '--y'],
+  })
+  t.strictSame(readFlags(['--config=-x'], spec).flags, { config: '-x', json: false, format: undefined })
   t.throws(() => readFlags(['--constructor'], spec), { name: 'UsageError', message: 'there is no option --constructor' })
   t.throws(() => readFlags(['--cofnig', 'x'], spec), { message: 'there is no option --cofnig (did you mean "--config"?)' })
+  t.throws(() => readFlags(['--format', 'tabel'], spec), { message: '--format: there is no "tabel" (did you mean "table"?): csv, table' })
+  t.equal(optionsHelp(spec), '  -c, --config FILE   which\n      --json          for programs\n      --format        how')
 })
