@@ -7,7 +7,7 @@ import { FEATURES } from '../../src/metering/features.js'
 import { scan } from '../../src/metering/scan.js'
 import { TextSum } from '../../src/metering/text.js'
 import { FAMILIES, type Family, isFamily, LETTERS } from '../../src/metering/tokenizers.js'
-import { INLINE_BYTES_MAX } from '../../src/offload.js'
+import { INLINE_BYTES_MAX } from '../../src/pieces.js'
 
 const root = new URL('../../../', import.meta.url)
 
