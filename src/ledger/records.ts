@@ -96,7 +96,7 @@ export class Records {
     sound(id, record.held_tokens, record.held_rial)
     let claims = ''
     for (const { cell, amount, ends } of parts) claims += `${claims === '' ? '[' : ',['}${cell.id},${amount},"${ends}"]`
-    this.#insertHold.run(id, at, `[${claims}]`, ...admission(record, record.provider))
+    this.#insertHold.run(id, at, `[${claims}]`, ...admission(record, record))
   }
 
   /** An open hold becomes an ended record. Throws before it has changed anything. */
@@ -116,14 +116,7 @@ export class Records {
     let entries = ''
     for (const [counter, amount] of posted) entries += `${entries === '' ? '[' : ',['}${counter},${amount}]`
     // First what a wrong value can make fail, so that its hold stays as it is.
-    this.#insert.run(
-      hold.id,
-      hold.at,
-      state,
-      `[${entries}]`,
-      ...admission(hold.record, ending.provider),
-      ...ENDING.map(name => ending[name]),
-    )
+    this.#insert.run(hold.id, hold.at, state, `[${entries}]`, ...admission(hold.record, ending), ...ENDING.map(name => ending[name]))
     this.#deleteHold.run(hold.id)
     if (hold.id > this.#last) this.#last = hold.id
   }
@@ -173,7 +166,7 @@ function insert(table: string, columns: readonly string[]): string {
   return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
 }
 
-function admission(record: AdmissionRecord, provider: string): Value[] {
+function admission(record: AdmissionRecord, { provider, price }: Pick<EndingRecord, 'provider' | 'price'>): Value[] {
   return [
     record.key,
     record.account,
@@ -186,7 +179,7 @@ function admission(record: AdmissionRecord, provider: string): Value[] {
     record.trace_id,
     record.held_tokens,
     record.held_rial,
-    record.price,
+    price,
   ]
 }
 
@@ -204,6 +197,7 @@ function recordOf(row: Row): UsageRecord {
     ...admissionOf(row),
     ...ending,
     provider: text(row.provider),
+    price: text(row.price),
   }
 }
 

@@ -14,6 +14,7 @@ import { callOf, outgoing } from './outgoing.js'
 import type { Call, HeaderFields, Provider, Transport } from './providers/provider.js'
 import { type Step, Tries } from './tries.js'
 import { TargetFailure } from './trouble.js'
+import { wholeAnswer } from './whole.js'
 
 /** What can be charged for: a target that has begun to work, and what was received of it. */
 export interface Billable {
@@ -139,7 +140,8 @@ async function attempt(
   const body = target.outgoing ?? outgoing(target, endpoint.surface, question.stream, runtime.upstreams, ids)
   const headers = { ...fields(exchange, question.stream), ...provider.authorize(settings.api_key, settings), ...extra }
   exchange.marks.sent ??= services.clock.monotonic()
-  const transport = await enter(gate, exchange)
+  if (exchange.gone) throw leftEarly()
+  const transport = gate.free() ?? (await enter(gate, exchange))
   const started = new Attempt({
     call,
     settings,
@@ -151,6 +153,11 @@ async function attempt(
     body,
     includeUsage: question.includeUsage,
     meter: tally.add,
+    whole: (bytes, headers) =>
+      !question.stream && (bytes.many || (question.bytes !== undefined && endpoint.shape !== undefined))
+        ? services.offload.answer({ bytes, headers, question, target, ids }, endpoint, runtime)
+        : wholeAnswer(bytes.joined(), call, wire, endpoint, headers),
+    asks: field => (target.fields === undefined ? Object.hasOwn(target.body, field) : target.fields.includes(field)),
     now: () => services.clock.now(),
   })
   const leave = (): void => {
@@ -171,7 +178,6 @@ async function attempt(
 
 /** Waits for a connection, in line. A client that leaves meanwhile is never sent for. */
 async function enter(gate: Gate, exchange: Exchange): Promise<Transport> {
-  if (exchange.gone) throw leftEarly()
   const { entered, leave } = gate.enter()
   exchange.onGone = () => leave(leftEarly())
   try {

@@ -46,7 +46,9 @@ end`,
   )
   const args = ['-c', '1', 'wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `http://127.0.0.1:${port}/v1/chat/completions`]
   const output = await new Promise<string>((resolve, reject) =>
-    execFile('chrt', ['-r', '5', 'taskset', ...args], (error, stdout, stderr) => (error === null ? resolve(stdout) : reject(new Error(stderr || error.message)))),
+    execFile('chrt', ['-r', '5', 'taskset', ...args], (error, stdout, stderr) =>
+      error === null ? resolve(stdout) : reject(new Error(stderr || error.message)),
+    ),
   )
   const [, perSecond, p50, p99, errors] = /RESULT (\S+) (\S+) (\S+) (\d+)/.exec(output) ?? []
   if (perSecond === undefined) throw new Error(`wrk said: ${output}`)

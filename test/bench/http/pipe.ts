@@ -16,7 +16,11 @@ class Passing implements Dispatcher.DispatchHandler {
 
   onRequestStart(): void {}
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Record<string, string | string[] | undefined>): void {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
     const fields: string[] = ['content-type', String(headers['content-type'])]
     if (headers['content-length'] !== undefined) fields.push('content-length', String(headers['content-length']))
     this.#response.writeHead(status, fields)

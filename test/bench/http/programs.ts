@@ -45,7 +45,12 @@ export interface GatewayFacts {
 export async function gateway(facts: GatewayFacts): Promise<Program> {
   const file = join(facts.folder, `${facts.name}.yaml`)
   writeFileSync(file, yaml(facts))
-  return node(facts.name, 'measured', [join(ROOT, 'dist', 'src', 'bin.js'), 'serve', '--config', file], join(facts.folder, `${facts.name}.log`))
+  return node(
+    facts.name,
+    'measured',
+    [join(ROOT, 'dist', 'src', 'bin.js'), 'serve', '--config', file],
+    join(facts.folder, `${facts.name}.log`),
+  )
 }
 
 /** Every ceiling is set, and none is reached. */
@@ -56,7 +61,8 @@ export function yaml({ name, durability, folder, origin, keys = 1, models = 1 }:
   let others = ''
   for (let i = 1; i < keys; i++) others += key(`app-${i}`, createHash('sha256').update(`key ${i}`).digest('hex'))
   let catalog = ''
-  for (let i = 1; i < models; i++) catalog += `  up/model-${i}: {price: {input: 20000, output: 60000}, max_output_tokens: 4096, default_max_tokens: 512}\n`
+  for (let i = 1; i < models; i++)
+    catalog += `  up/model-${i}: {price: {input: 20000, output: 60000}, max_output_tokens: 4096, default_max_tokens: 512}\n`
   return `listen: 127.0.0.1:0
 ops: 127.0.0.1:0
 ledger: {path: ${join(folder, `${name}.db`)}, durability: ${durability}}
@@ -120,7 +126,13 @@ http {
   const child = spawn('taskset', ['-c', CORE.measured, 'nginx', '-c', file, '-p', folder], { stdio: 'ignore' })
   for (let i = 0; i < 100; i++) {
     await new Promise(resolve => setTimeout(resolve, 20))
-    if (await fetch(`http://127.0.0.1:${port}/`).then(() => true, () => false)) break
+    if (
+      await fetch(`http://127.0.0.1:${port}/`).then(
+        () => true,
+        () => false,
+      )
+    )
+      break
   }
   return { name: 'nginx', port, ops: null, pid: child.pid as number, startedMs: performance.now() - started, stop: () => ended(child) }
 }
@@ -147,7 +159,8 @@ export function cpuOf(pid: number): number {
 /** Bytes of memory that a process and its children have resident. */
 export function rssOf(pid: number): number {
   let sum = 0
-  for (const one of [pid, ...childrenOf(pid)]) sum += Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${one}/status`, 'utf8'))?.[1] ?? 0) * 1024
+  for (const one of [pid, ...childrenOf(pid)])
+    sum += Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${one}/status`, 'utf8'))?.[1] ?? 0) * 1024
   return sum
 }
 
