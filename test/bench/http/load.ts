@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { streaming } from './bodies.js'
 import { SECRET } from './programs.js'
 
 /** A figure of many measurements, in the unit of what was measured. */
@@ -14,6 +15,10 @@ export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN
   return { p50: at(0.5), p99: at(0.99) }
+}
+
+export function median(values: readonly number[]): number {
+  return spread(values).p50
 }
 
 export function request(body: string): Buffer {
@@ -46,9 +51,7 @@ end`,
   )
   const args = ['-c', '1', 'wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `http://127.0.0.1:${port}/v1/chat/completions`]
   const output = await new Promise<string>((resolve, reject) =>
-    execFile('chrt', ['-r', '5', 'taskset', ...args], (error, stdout, stderr) =>
-      error === null ? resolve(stdout) : reject(new Error(stderr || error.message)),
-    ),
+    execFile('taskset', args, (error, stdout, stderr) => (error === null ? resolve(stdout) : reject(new Error(stderr || error.message)))),
   )
   const [, perSecond, p50, p99, errors] = /RESULT (\S+) (\S+) (\S+) (\d+)/.exec(output) ?? []
   if (perSecond === undefined) throw new Error(`wrk said: ${output}`)
@@ -154,4 +157,20 @@ export async function streams(port: number, body: string, times: number): Promis
   }
   line.close()
   return { first, delays }
+}
+
+/** Opens so many streams that go on slowly; resolves when each has had its first chunks, with what ends them. */
+export async function slowStreams(port: number, count: number): Promise<() => Promise<void>> {
+  const bytes = request(streaming(100_000, 500))
+  const lines: Line[] = []
+  for (let i = 0; i < count; i += 50) {
+    const opened = await Promise.all(Array.from({ length: Math.min(50, count - i) }, () => Line.open(port)))
+    await Promise.all(opened.map(line => line.ask(bytes, received => received.split('"content"').length > 2)))
+    lines.push(...opened)
+  }
+  await new Promise(resolve => setTimeout(resolve, 3000))
+  return async () => {
+    for (const line of lines) line.close()
+    await new Promise(resolve => setTimeout(resolve, 1000))
+  }
 }

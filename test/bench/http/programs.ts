@@ -83,7 +83,7 @@ ${key('bench', sha)}${others}`
 async function node(name: string, on: keyof typeof CORE, args: readonly string[], log?: string): Promise<Program> {
   const started = performance.now()
   const output = log === undefined ? ('pipe' as const) : openSync(log, 'w')
-  const child = spawn('chrt', ['-r', '5', 'taskset', '-c', CORE[on], process.execPath, ...args], { stdio: ['ignore', output, 'inherit'] })
+  const child = spawn('taskset', ['-c', CORE[on], process.execPath, ...args], { stdio: ['ignore', output, 'inherit'] })
   const ends = new Promise<never>((_, reject) => child.once('exit', code => reject(new Error(`${name} ended with ${code}`))))
   ends.catch(() => {})
   const told = await Promise.race([log === undefined ? said(child) : logged(log), ends])
