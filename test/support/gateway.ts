@@ -140,7 +140,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
 export async function inspect<T>(folder: string, look: (ledger: SqliteLedger) => Promise<T>): Promise<T> {
   const copy = mkdtempSync(join(tmpdir(), 'ledger-'))
   try {
-    for (const name of ['ledger.db', 'ledger.db-wal']) {
+    for (const name of ['ledger.db', 'ledger.db-wal', 'ledger.db-mark']) {
       if (existsSync(join(folder, 'data', name))) copyFileSync(join(folder, 'data', name), join(copy, name))
     }
     const ledger = await openLedger({ path: join(copy, 'ledger.db'), durability: 'process', create: false })
