@@ -1,3 +1,4 @@
+import { newToken, startAdmin } from './admin/admin.js'
 import { type Clock, steady, systemClock } from './clock.js'
 import type { Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
@@ -5,8 +6,9 @@ import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
 import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
-import { type Check, type Ops, startOps } from './http/admin.js'
+import type { Inner } from './http/inner.js'
 import { type Listener, listen } from './http/listener.js'
+import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
@@ -42,9 +44,11 @@ interface Parts extends SetUpFacts {
   readonly loaded: Loaded
   readonly metrics: Metrics
   readonly recent: Recent
+  readonly adminToken: string
   readonly serving: Serving
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  readonly admin: Inner | null
   readonly control: Control | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
@@ -53,14 +57,18 @@ interface Parts extends SetUpFacts {
 /** A gateway that serves: a config, wired into running parts. */
 export class Gateway {
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  /** Of the built-in page. */
+  readonly admin: Inner | null
+  /** What opens the page, where the config has no `admin_token`: to be shown to whoever started it, and to nobody else. */
+  readonly adminToken: string
   readonly ledger: Ledger
   /** Of the config, for an operator's eyes. */
   readonly warnings: readonly string[]
   /** Holds that the last run left open, ended by this start. */
   readonly recovered: readonly OpenHold[]
   readonly #parts: Parts
-  #files: readonly string[]
+  #loaded: Loaded
   #configProblem: string | null = null
   #reloading: Promise<unknown> = Promise.resolve()
   #stopped: Promise<void> | null = null
@@ -133,8 +141,39 @@ export class Gateway {
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
+      const adminToken = newToken()
+      const admin =
+        config.admin === null
+          ? null
+          : await startAdmin({
+              address: config.admin,
+              token: () => serving.runtime.config.admin_token ?? adminToken,
+              recent,
+              serving,
+              ledger,
+              health,
+              clock,
+              at: path => (gateway === undefined ? loaded : gateway.#loaded).at(path),
+              failed: error => log.warn('the page failed to answer', { error }),
+            })
+      undo.unshift(async () => admin?.close())
       const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, services, options, loaded, metrics, recent, serving, listener, ops, control, recovered, watch })
+      gateway = new Gateway({
+        ...facts,
+        services,
+        options,
+        loaded,
+        metrics,
+        recent,
+        serving,
+        listener,
+        ops,
+        admin,
+        adminToken,
+        control,
+        recovered,
+        watch,
+      })
       watch.follow(loaded.files)
       if (changed) void gateway.reload()
       return gateway
@@ -145,10 +184,12 @@ export class Gateway {
   }
 
   private constructor(parts: Parts) {
-    const { listener, ops, ledger, loaded, recovered, log, metrics } = parts
+    const { listener, ops, admin, adminToken, ledger, loaded, recovered, log, metrics } = parts
     this.#parts = parts
     this.listener = listener
     this.ops = ops
+    this.admin = admin
+    this.adminToken = adminToken
     this.ledger = ledger
     this.warnings = loaded.warnings
     this.recovered = recovered
@@ -161,7 +202,7 @@ export class Gateway {
         ...(hold.record.key === null ? {} : { key: hold.record.key }),
       })
     }
-    this.#files = loaded.files
+    this.#loaded = loaded
   }
 
   /** The one that new requests run under. */
@@ -199,7 +240,7 @@ export class Gateway {
     try {
       const { loaded, providers } = await readConfig(options.file, options.env)
       const runtime = await setUp(loaded.config, providers, this.#parts, before)
-      this.#files = loaded.files
+      this.#loaded = loaded
       watch.follow(loaded.files)
       for (const warning of loaded.warnings) log.warn(warning)
       for (const section of needRestart(before.config, loaded.config))
@@ -220,7 +261,7 @@ export class Gateway {
       return true
     } catch (error) {
       // A change of a file that the bad config names may mend it.
-      if (error instanceof ConfigError) watch.follow([...new Set([...this.#files, ...error.files])])
+      if (error instanceof ConfigError) watch.follow([...new Set([...this.#loaded.files, ...error.files])])
       this.#configProblem = (error as Error).message
       metrics.configReload(false)
       for (const line of this.#configProblem.split('\n')) log.error(`the config was not reloaded: ${line}`)
@@ -235,7 +276,7 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
+    const { serving, listener, ops, admin, control, ledger, log, watch, services } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
@@ -245,6 +286,7 @@ export class Gateway {
     await control?.close()
     await services.calibrations.flush().catch(unkept(log))
     await ledger.close()
+    await admin?.close()
     await ops?.close()
     await log.drained()
   }
@@ -272,5 +314,7 @@ function labelsOf(config: Config) {
 
 /** Sections whose change a reload can not bring about. */
 function needRestart(before: Config, after: Config): string[] {
-  return (['listen', 'ops', 'ledger'] as const).filter(section => JSON.stringify(before[section]) !== JSON.stringify(after[section]))
+  return (['listen', 'ops', 'admin', 'ledger'] as const).filter(
+    section => JSON.stringify(before[section]) !== JSON.stringify(after[section]),
+  )
 }
