@@ -11,7 +11,7 @@ import { loadKinds } from '../src/upstream/kinds.js'
 import { documents } from './documents.js'
 import { gateway, yaml } from './support/gateway.js'
 import { anchors, blocks, links, prose } from './support/markdown.js'
-import { ROOT } from './support/paths.js'
+import { FIXTURES, ROOT } from './support/paths.js'
 import { provider } from './support/provider.js'
 
 const FOLDERS = ['', 'config/', 'policies/', 'src/', 'test/']
@@ -95,7 +95,11 @@ t.test('configs and sections of configs can be loaded', async t => {
   const kinds = await loadKinds()
   const load = (config: string) => {
     const file = join(ROOT, 'gateway.yaml')
-    const readFile = (path: string) => (path === file ? config : `secret-of-${basename(path)}`)
+    const readFile = (path: string) => {
+      const pem = /\.(?:crt|key)$/.exec(path)?.[0]
+      if (pem !== undefined) return readFileSync(`${FIXTURES}tls/localhost${pem}`, 'utf8')
+      return path === file ? config : `secret-of-${basename(path)}`
+    }
     return loadConfig(file, { kinds, readFile, env: { OPENAI_API_KEY: 'sk-1', APP_A_KEY: 'mgk_1' } })
   }
   t.ok(blocksOf('yaml').length > 3, 'there are some')

@@ -19,6 +19,11 @@ import { Pulse } from './pulse.js'
 import { QueryError, Spending } from './spend.js'
 import { why } from './why.js'
 
+/** Where a path stands in the config that new requests run under; a reload puts another one here. */
+export interface Places {
+  at: (path: Path) => string
+}
+
 export interface AdminOptions {
   readonly address: Address
   /** What opens it. */
@@ -28,8 +33,7 @@ export interface AdminOptions {
   readonly ledger: SqliteLedger
   readonly health: Health
   readonly clock: Clock
-  /** Where a path stands in the config that new requests run under. */
-  readonly at: (path: Path) => string
+  readonly places: Places
   readonly failed: (error: unknown) => void
 }
 
@@ -87,7 +91,7 @@ async function answer(
 }
 
 function viewsOf(options: AdminOptions, pulse: Pulse): ReadonlyMap<string, View> {
-  const { recent, serving, ledger, health, clock, at } = options
+  const { recent, serving, ledger, health, clock, places } = options
   // A page that was open notices by it that the gateway was started anew.
   const run = randomBytes(6).toString('hex')
   const since = clock.now()
@@ -102,7 +106,7 @@ function viewsOf(options: AdminOptions, pulse: Pulse): ReadonlyMap<string, View>
       (_, id) => {
         const exchange = recent.find(id)
         if (exchange === undefined) return null
-        return { ...exchange, why: why(exchange, { config: serving.runtime.config, at }) }
+        return { ...exchange, why: why(exchange, { config: serving.runtime.config, at: places.at }) }
       },
     ],
     ['limits', query => limits(serving.runtime, ledger, (query.get('search') ?? '').slice(0, 100), clock.now())],

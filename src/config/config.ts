@@ -88,6 +88,10 @@ export interface ProviderSettings {
   /** Absolute, without a trailing slash. Empty for a kind that needs no server. */
   readonly base_url: string
   readonly api_key: string | null
+  /** Authorities that its certificate is held against, in place of the well-known ones. */
+  readonly ca?: PemFile
+  /** The proxy that it is reached through, credentials included: it is shown to nobody. */
+  readonly proxy?: string
   readonly timeout: Timeouts
   readonly max_connections: number
   /** Requests that may wait for a connection, and how long. */
@@ -175,6 +179,23 @@ export interface PolicyUse {
   readonly at: string
 }
 
+/** What the public listener shows, and what clients have to show. Paths are absolute; what the files held is beside them. */
+export interface Tls {
+  readonly cert: string
+  readonly key: string
+  readonly cert_pem: string
+  readonly key_pem: string
+  /** Authorities of clients' certificates. `null`: clients need none. */
+  readonly client_ca: PemFile | null
+}
+
+/** A file of certificates, and what it held when the config was read. */
+export interface PemFile {
+  /** Absolute path. */
+  readonly file: string
+  readonly pem: string
+}
+
 export interface Config {
   /** Absolute path of the file. */
   readonly file: string
@@ -212,6 +233,6 @@ export interface Config {
     readonly write: Ms
   }
   readonly drain_timeout: Ms
-  readonly tls: { readonly cert: string; readonly key: string; readonly cert_pem: string; readonly key_pem: string } | null
+  readonly tls: Tls | null
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly format: 'auto' | 'json' | 'pretty' }
 }

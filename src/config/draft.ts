@@ -21,6 +21,8 @@ export interface ProviderDraft {
   readonly base_url?: string
   readonly insecure: boolean
   readonly api_key?: string
+  readonly ca?: string
+  readonly proxy: 'none' | 'environment'
   readonly timeout: { readonly connect: string; readonly first_byte: string; readonly idle: string; readonly total: string }
   readonly max_connections: number
   readonly queue: number
@@ -100,6 +102,6 @@ export interface Draft {
   readonly limits: { readonly body: string | number; readonly connections: number }
   readonly timeout: { readonly request: string; readonly write: string }
   readonly drain_timeout: string
-  readonly tls?: { readonly cert?: string; readonly key?: string }
+  readonly tls?: { readonly cert?: string; readonly key?: string; readonly client_ca?: string }
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly format: 'auto' | 'json' | 'pretty' }
 }

@@ -12,6 +12,7 @@ export class Findings {
   constructor(
     readonly source: {
       readonly kinds: ReadonlyMap<string, KindInfo>
+      readonly env: Readonly<Record<string, string | undefined>>
       /** Absolute; what relative paths in the file are relative to. */
       readonly folder: string
       readonly readFile: ReadFile

@@ -14,18 +14,9 @@ import { isLoopback, readProviders } from './providers.js'
 import { ModelNames } from './references.js'
 import { conform } from './schema.js'
 import { type ReadFile, readText, reason, variables } from './secrets.js'
-import {
-  checkEnforced,
-  checkTimezone,
-  readAddress,
-  readAdmin,
-  readBodyLimit,
-  readLedger,
-  readPolicies,
-  readTimer,
-  readTls,
-} from './sections.js'
+import { checkEnforced, checkTimezone, readAddress, readAdmin, readBodyLimit, readLedger, readPolicies, readTimer } from './sections.js'
 import { Source, shownAs } from './source.js'
+import { readTls } from './tls.js'
 
 export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -43,7 +34,7 @@ export interface Loaded {
   readonly warnings: readonly string[]
   /** Models of the `catalog` that are not served, for want of a price. */
   readonly unpriced: readonly Unpriced[]
-  /** Absolute paths of the files besides gateway.yaml that it was made of: prices, secrets, certificates. */
+  /** Absolute paths of the files besides gateway.yaml that it was made of: prices, secrets, certificates, policies. */
   readonly files: readonly string[]
   /** A value that holds variables, as it is written: what may be shown in its place. Undefined where it holds none. */
   template(path: Path): string | undefined
@@ -68,6 +59,7 @@ export function loadConfig(file: string, options: LoadOptions): Loaded {
   const { value, problems } = conform(schema, source.value)
   const findings = new Findings({
     kinds,
+    env,
     folder,
     readFile,
     pricesRead: source.pricesRead,

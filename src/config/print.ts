@@ -40,7 +40,9 @@ export function counting(config: Config, template: Template): object {
     limits: { ...limits, body: formatSize(limits.body) },
     timeout: durations(timeout),
     drain_timeout: formatDuration(drain_timeout),
-    ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
+    ...(tls === null
+      ? {}
+      : { tls: { cert: tls.cert, key: tls.key, ...(tls.client_ca === null ? {} : { client_ca: tls.client_ca.file }) } }),
     log: config.log,
   }
 }
@@ -51,11 +53,14 @@ export type Template = (path: Path) => string | undefined
 type Shield = (value: unknown, path: Path) => unknown
 
 function provider(settings: ProviderSettings, own: Shield): unknown {
-  const { name, api_key, timeout, queue_timeout, health, options, base_url, ...rest } = settings
+  const { name, api_key, ca, proxy, timeout, queue_timeout, health, options, base_url, ...rest } = settings
   return {
     ...rest,
     ...(base_url === '' ? {} : { base_url }),
     ...(api_key === null ? {} : { api_key: HIDDEN }),
+    ...(ca === undefined ? {} : { ca: ca.file }),
+    // Its address may hold credentials.
+    ...(proxy === undefined ? {} : { proxy: 'environment' }),
     timeout: durations(timeout),
     queue_timeout: formatDuration(queue_timeout),
     health: health === null ? 'off' : { ...health, ejection: formatDuration(health.ejection) },

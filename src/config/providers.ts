@@ -1,10 +1,12 @@
-import type { ProviderSettings } from './config.js'
+import type { PemFile, ProviderSettings } from './config.js'
 import type { ProviderDraft, Section } from './draft.js'
 import type { Findings } from './findings.js'
 import { readOptions } from './options.js'
 import type { Path } from './problems.js'
+import { proxyFor } from './proxies.js'
 import { readTimer } from './sections.js'
 import { didYouMean } from './suggest.js'
+import { readAuthorities } from './tls.js'
 
 /** The providers of the file. What is wrong with them is in `findings`; one of an unknown kind is left out. */
 export function readProviders(findings: Findings, drafts: Section<ProviderDraft>): Map<string, ProviderSettings> {
@@ -22,13 +24,18 @@ export function readProviders(findings: Findings, drafts: Section<ProviderDraft>
     if (!given && kind.baseUrl === undefined)
       findings.wrong(path, `"base_url" is missing: the kind ${JSON.stringify(draft.kind)} has no address of its own`)
     const rerank = draft.rerank ?? kind.defaults?.rerank
+    const baseUrl =
+      draft.base_url === undefined ? (kind.baseUrl ?? '') : readBaseUrl(findings, draft.base_url, draft.insecure, [...path, 'base_url'])
+    const ca = draft.ca === undefined ? null : readCa(findings, draft.ca, baseUrl, [...path, 'ca'])
+    const proxy = draft.proxy === 'none' ? null : readProxy(findings, baseUrl, [...path, 'proxy'])
     const timer = (field: keyof ProviderDraft['timeout']) => readTimer(findings, draft.timeout[field], [...path, 'timeout', field])
     providers.set(name, {
       name,
       kind: draft.kind,
-      base_url:
-        draft.base_url === undefined ? (kind.baseUrl ?? '') : readBaseUrl(findings, draft.base_url, draft.insecure, [...path, 'base_url']),
+      base_url: baseUrl,
       api_key: draft.api_key ?? null,
+      ...(ca === null ? {} : { ca }),
+      ...(proxy === null ? {} : { proxy }),
       timeout: { connect: timer('connect'), first_byte: timer('first_byte'), idle: timer('idle'), total: timer('total') },
       max_connections: draft.max_connections,
       queue: draft.queue,
@@ -65,6 +72,23 @@ function readBaseUrl(findings: Findings, text: string, insecure: boolean, path: 
     )
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
+function readCa(findings: Findings, name: string, baseUrl: string, path: Path): PemFile | null {
+  if (!baseUrl.startsWith('https:')) findings.wrong(path, 'is of no use: the provider is not reached by https://')
+  return readAuthorities(findings, name, path)
+}
+
+/**
+ * This machine is never reached through a proxy: there, its address would be the proxy's own, and what is sent unencrypted because it stays
+ * here would travel.
+ */
+function readProxy(findings: Findings, baseUrl: string, path: Path): string | null {
+  if (!URL.canParse(baseUrl) || isLoopback(new URL(baseUrl).hostname)) return null
+  const found = proxyFor(new URL(baseUrl), findings.source.env)
+  if (!('problem' in found)) return found.proxy
+  findings.wrong(path, found.problem)
+  return null
 }
 
 /** Does a host name this machine, whoever answers DNS? */

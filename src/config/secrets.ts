@@ -31,8 +31,8 @@ export function variables(env: Readonly<Record<string, string | undefined>>, fol
     wanted.add(absolute)
     const text = readFile(absolute).replace(/\r?\n$/, '')
     files.set(absolute, text)
-    const mode = modeOf(absolute)
-    if ((mode & 0o004) !== 0) warnings.push(`${absolute} holds a secret and every user of this machine can read it: chmod o-r ${absolute}`)
+    const open = openToAll(absolute)
+    if (open !== null) warnings.push(open)
     return text
   }
 
@@ -70,6 +70,11 @@ export function variables(env: Readonly<Record<string, string | undefined>>, fol
     }
   }
   return { fill, files: wanted, warnings }
+}
+
+/** A warning where every user of this machine can read a file that holds a secret. */
+export function openToAll(path: string): string | null {
+  return (modeOf(path) & 0o004) === 0 ? null : `${path} holds a secret and every user of this machine can read it: chmod o-r ${path}`
 }
 
 /** Why a file can not be read, in words that fit behind its name. */

@@ -1,4 +1,3 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Address, Config, Key, Ms, PolicyUse } from './config.js'
 import { isTimezone, timezones } from './dates.js'
@@ -6,7 +5,6 @@ import type { Draft } from './draft.js'
 import { LONGEST_TIMER, parseDuration, parseSize } from './durations.js'
 import type { Findings } from './findings.js'
 import type { Path } from './problems.js'
-import { reason } from './secrets.js'
 import { didYouMean } from './suggest.js'
 
 /** `127.0.0.1:8080`, `[::1]:8080`. Port 0: any free one. */
@@ -52,6 +50,11 @@ export function readLedger(findings: Findings, draft: Draft['ledger']): Config['
   return { ...draft, path: draft.path === ':memory:' ? draft.path : resolve(findings.source.folder, draft.path) }
 }
 
+/** Does a policy go by the path of its file, from the config's folder on? Else it is one of ours, or a package. */
+export function isPath(use: string): boolean {
+  return /^\.{0,2}\//.test(use)
+}
+
 /** The policies in their order; one that stands twice would claim twice. */
 export function readPolicies(findings: Findings, drafts: Draft['policies']): PolicyUse[] {
   const uses: PolicyUse[] = []
@@ -60,6 +63,7 @@ export function readPolicies(findings: Findings, drafts: Draft['policies']): Pol
     if (use === undefined) continue
     const path = ['policies', index]
     if (uses.some(other => other.use === use)) findings.wrong(path, `${JSON.stringify(use)} stands in the list twice`)
+    if (isPath(use)) findings.files.push(resolve(findings.source.folder, use))
     uses.push({ use, with: typeof draft === 'string' ? undefined : draft.with, at: findings.source.at(path) })
   }
   return uses
@@ -91,39 +95,4 @@ export function checkEnforced(findings: Findings, policies: readonly PolicyUse[]
 
 function isSet(ceiling: bigint | null): boolean {
   return ceiling !== null
-}
-
-/** Certificate and key, and whether they belong together: files that are swapped one after the other do not for a moment. */
-export function readTls(findings: Findings, draft: Draft['tls']): Config['tls'] {
-  if (draft?.cert === undefined || draft.key === undefined) return null
-  const { folder, readFile } = findings.source
-  const read = (name: 'cert' | 'key', path: string): string | null => {
-    findings.files.push(path)
-    try {
-      return readFile(path)
-    } catch (error) {
-      findings.wrong(['tls', name], `cannot read ${path}: ${reason(error)}`)
-      return null
-    }
-  }
-  const cert = resolve(folder, draft.cert)
-  const key = resolve(folder, draft.key)
-  const cert_pem = read('cert', cert)
-  const key_pem = read('key', key)
-  if (cert_pem === null || key_pem === null) return null
-  const certificate = parsed(findings, ['tls', 'cert'], 'is no certificate in PEM', () => new X509Certificate(cert_pem))
-  const privateKey = parsed(findings, ['tls', 'key'], 'is no private key in PEM without a passphrase', () => createPrivateKey(key_pem))
-  if (certificate !== null && privateKey !== null && !certificate.checkPrivateKey(privateKey)) {
-    findings.wrong(['tls', 'key'], 'is not the key of the certificate')
-  }
-  return { cert, key, cert_pem, key_pem }
-}
-
-function parsed<T>(findings: Findings, path: Path, message: string, parse: () => T): T | null {
-  try {
-    return parse()
-  } catch {
-    findings.wrong(path, message)
-    return null
-  }
 }

@@ -1,7 +1,7 @@
 import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Address, Config } from '../config/config.js'
+import type { Address, Tls } from '../config/config.js'
 import { errorBody, GatewayError } from '../errors.js'
 import { HEADER_FIELDS_MAX, objection } from './guard.js'
 import { errorFields } from './headers.js'
@@ -20,7 +20,7 @@ const AHEAD_MAX = 32
 
 export interface ListenerFacts {
   readonly address: Address
-  readonly tls: Config['tls']
+  readonly tls: Tls | null
   readonly connectionsMax: number
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
   /** For answers to what never became a request. */
@@ -31,8 +31,10 @@ export interface ListenerFacts {
 export interface Listener {
   readonly host: string
   readonly port: number
-  /** Takes a new certificate for connections from now on. */
-  secure(tls: NonNullable<Config['tls']>): void
+  /** Takes a new certificate, and new authorities of clients', for connections from now on. Whether clients need one at all stays as it began. */
+  secure(tls: Tls): void
+  /** How many connections there may be from now on. */
+  limit(connectionsMax: number): void
   /** No new connections; idle ones are closed. */
   stop(): void
   close(): Promise<void>
@@ -54,7 +56,9 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   }
   // Node gives a handshake two minutes.
   const secured = { ...options, handshakeTimeout: HEADERS_MS, ALPNProtocols: ['http/1.1'] }
-  const server: Server = tls === null ? createHttp(options) : createHttps({ ...secured, ...certificate(tls) })
+  const server: Server =
+    tls === null ? createHttp(options) : createHttps({ ...secured, ...certificate(tls), requestCert: tls.client_ca !== null })
+  let clientCa = tls?.client_ca ?? null
   // Node drops fields beyond its count in silence: one more than is allowed tells that there are too many.
   server.maxHeadersCount = HEADER_FIELDS_MAX + 1
   server.maxConnections = connectionsMax
@@ -102,7 +106,13 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
         host,
         port,
         secure: next => {
-          if ('setSecureContext' in server) (server as import('node:https').Server).setSecureContext(certificate(next))
+          // Without any, whoever has a well-known authority's certificate would be let in where one is asked for.
+          clientCa = next.client_ca ?? clientCa
+          const secret = certificate({ ...next, client_ca: clientCa })
+          if ('setSecureContext' in server) (server as import('node:https').Server).setSecureContext(secret)
+        },
+        limit: most => {
+          server.maxConnections = most
         },
         stop: () => {
           server.close()
@@ -118,8 +128,9 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   })
 }
 
-function certificate({ cert_pem, key_pem }: NonNullable<Config['tls']>) {
-  return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const }
+/** Who is asked for a certificate and shows none of the authorities' gets no connection (`rejectUnauthorized` is Node's default). */
+function certificate({ cert_pem, key_pem, client_ca }: Tls) {
+  return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const, ...(client_ca === null ? {} : { ca: client_ca.pem }) }
 }
 
 function refuse(response: ServerResponse, error: GatewayError, id: string): void {

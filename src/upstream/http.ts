@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Dispatcher, Pool } from 'undici'
+import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { ProviderSettings } from '../config/config.js'
 import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
-import { type Line, Sockets } from './sockets.js'
+import { type Connector, type Line, Sockets } from './sockets.js'
+import { tunnel } from './tunnel.js'
 
 /** The most that the header of a provider's answer may have, in bytes. */
 const HEADER_BYTES_MAX = 64 * 1024
@@ -15,7 +16,7 @@ const HEADER_BYTES_MAX = 64 * 1024
 export function httpTransport(settings: ProviderSettings): Transport {
   const base = new URL(settings.base_url)
   const prefix = base.pathname.replace(/\/$/, '')
-  const sockets = new Sockets({ allowH2: false, timeout: settings.timeout.connect })
+  const sockets = new Sockets(connector(settings))
   const pool = new Pool(base.origin, {
     connections: settings.max_connections,
     pipelining: 1,
@@ -57,6 +58,17 @@ export function httpTransport(settings: ProviderSettings): Transport {
       await Promise.all([pool.destroy(), fresh?.destroy()])
     },
   }
+}
+
+/** How a connection is made: straight, or through a proxy; TLS by no version before 1.2, whatever Node was started with. */
+function connector({ timeout, ca, proxy }: ProviderSettings): Connector {
+  const straight = buildConnector({
+    allowH2: false,
+    timeout: timeout.connect,
+    minVersion: 'TLSv1.2',
+    ...(ca === undefined ? {} : { ca: ca.pem }),
+  })
+  return proxy === undefined ? straight : tunnel(new URL(proxy), timeout.connect, straight)
 }
 
 function bodyOf(request: TransportRequest): string | Buffer {
@@ -159,7 +171,7 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
 const CLOSED = /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/
 
 const NOT_REACHED =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|ENOENT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_TLS|CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|ENOENT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_TLS|ERR_PROXY|CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/
 
 function failureOf(error: Error, sent: boolean): TransportFailure {
   const code = codeOf(error)

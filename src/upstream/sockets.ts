@@ -1,9 +1,12 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
 
 /** Published by undici in the very turn in which it begins to write a request, after the handler has heard `onRequestStart`. */
 const SENDING = 'undici:client:sendHeaders'
+
+/** Makes a connection to an origin. */
+export type Connector = ReturnType<typeof buildConnector>
 
 /** The connection that a request is written to. */
 export interface Line {
@@ -18,12 +21,11 @@ export interface Line {
  * with the `connect` of this. `expect` must be called as a request begins to be written; it hears of its connection at once.
  */
 export class Sockets {
-  readonly connect: ReturnType<typeof buildConnector>
+  readonly connect: Connector
   readonly #used = new WeakMap<object, boolean>()
   #expecting: ((line: Line) => void) | null = null
 
-  constructor(options: Parameters<typeof buildConnector>[0]) {
-    const connect = buildConnector(options)
+  constructor(connect: Connector) {
     this.connect = (target, callback) =>
       connect(target, (...[error, socket]) => {
         if (error !== null) {

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { sha256Of } from '../../src/config/keys.js'
@@ -215,7 +215,7 @@ keys:
     [...config.keys.values()].map(key => key.sha256),
     ['01234567890123456', 'pre-from-a-file-set', 'two-line-breaks', `literal-\${NOT_A_VARIABLE}`].map(sha256Of),
   )
-  t.strictSame(loaded.files, ['/etc/gw/secrets/b', '/run/c'])
+  t.strictSame(loaded.files, ['/etc/gw/secrets/b', '/run/c', '/etc/gw/x.mjs', '/etc/gw/y.mjs'])
   t.equal(loaded.template(['keys', 'c', 'secret']), `\${file:/run/c}`)
 })
 
@@ -360,6 +360,54 @@ t.test('certificate and key must exist and belong together', async t => {
   t.throws(() => loadConfig('gateway.yaml', options), {
     message: `gateway.yaml:3:13: tls.cert: cannot read ${folder}/gone.crt: there is no such file`,
   })
+})
+
+t.test('authorities: of clients, and of a provider', async t => {
+  const folder = join(ROOT, 'test/fixtures/tls')
+  const readFile = (path: string) => {
+    if (path.endsWith('gateway.yaml')) return yaml
+    const text = (name: string) => readFileSync(join(folder, name), 'utf8')
+    if (path.endsWith('two.crt')) return `# the first\n${text('clients.crt')}\n# the second\n${text('strangers.crt')}`
+    if (path.endsWith('broken.crt')) return `${text('clients.crt')}${text('strangers.crt').replace('MII', 'MIX')}`
+    return readFileSync(path, 'utf8')
+  }
+  let yaml = ''
+  const options = { env: {}, kinds: KINDS, cwd: folder, readFile }
+  const of = (clientCa: string, ca: string): string =>
+    `providers: {c: {kind: openai, base_url: "https://a.example", ca: ${ca}}}\nmodels: {c/m: {price: free}}\ntls: {cert: localhost.crt, key: localhost.key, client_ca: ${clientCa}}\n`
+  yaml = of('two.crt', 'clients.crt')
+  const { config, files } = loadConfig('gateway.yaml', options)
+  t.match(config.tls?.client_ca, { file: join(folder, 'two.crt'), pem: /# the second/ })
+  t.match(config.providers.get('c')?.ca, { file: join(folder, 'clients.crt'), pem: /BEGIN CERTIFICATE/ })
+  t.strictSame(new Set(files), new Set(['two.crt', 'clients.crt', 'localhost.crt', 'localhost.key'].map(name => join(folder, name))))
+  for (const [name, wrong] of [
+    ['broken.crt', 'holds what is no certificate in PEM'],
+    ['client.key', 'holds no certificate in PEM'],
+    ['gone.crt', `cannot read ${folder}/gone.crt: there is no such file`],
+  ] as const) {
+    yaml = of(name, name)
+    const message = `gateway.yaml:1:66: providers.c.ca: ${wrong}\ngateway.yaml:3:59: tls.client_ca: ${wrong}`
+    t.throws(() => loadConfig('gateway.yaml', options), { message })
+  }
+  yaml = of('two.crt', 'clients.crt').replace('https://a.example', 'http://localhost')
+  t.throws(() => loadConfig('gateway.yaml', options), {
+    message: 'gateway.yaml:1:65: providers.c.ca: is of no use: the provider is not reached by https://',
+  })
+})
+
+t.test('a private key that every user of the machine can read is told', async t => {
+  const folder = t.testdir({ 'gateway.yaml': `${BASE}tls: {cert: c, key: k}\n` })
+  for (const [name, from, mode] of [
+    ['c', 'localhost.crt', 0o644],
+    ['k', 'localhost.key', 0o640],
+  ] as const)
+    writeFileSync(join(folder, name), readFileSync(join(ROOT, 'test/fixtures/tls', from)), { mode })
+  const warnings = () => loadConfig('gateway.yaml', { env: {}, kinds: KINDS, cwd: folder }).warnings
+  t.strictSame(warnings(), [])
+  chmodSync(join(folder, 'k'), 0o644)
+  t.strictSame(warnings(), [
+    `gateway.yaml:3:21: ${join(folder, 'k')} holds a secret and every user of this machine can read it: chmod o-r ${join(folder, 'k')}`,
+  ])
 })
 
 t.test('the shipped file and the examples load without a warning', async t => {

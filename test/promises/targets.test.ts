@@ -62,6 +62,7 @@ t.test('the hold is for the dearest target, the charge for the one that answered
   for (const record of records) {
     t.strictSame(attemptsOf(record), ['a/m upstream_error', 'b/other answered'])
     t.match(record, { state: 'settled', model: 'a/m', provider: 'b', cost_rial: 9n * 3n + 2n * 5n })
+    t.strictSame(JSON.parse(record.price), { input: 3_000_000, cached_input: 3_000_000, output: 5_000_000, request: 0 }, 'its price')
     t.ok(record.held_rial > 10n * 5n)
   }
 })
