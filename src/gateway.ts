@@ -3,6 +3,7 @@ import type { Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
+import type { Live, State } from './control/live.js'
 import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
@@ -139,7 +140,11 @@ export class Gateway {
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
-      const control = await openControl(ledger, config, log)
+      const state = (): State => {
+        const { open_holds, held_rial, oldest_hold_at } = ledger.stats()
+        return { at: clock.now(), version: VERSION, in_flight: serving.inFlight, open_holds, held_rial, oldest_hold_at }
+      }
+      const control = await openControl(ledger, config, { recent, state }, log)
       const begun = lasting(config)
       const { warnings, files } = loaded
       gateway = new Gateway({
@@ -289,10 +294,10 @@ function unkept(log: Log): (error: unknown) => void {
 }
 
 /** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */
-async function openControl(ledger: SqliteLedger, config: Config, log: Log): Promise<Control | null> {
+async function openControl(ledger: SqliteLedger, config: Config, live: Live, log: Log): Promise<Control | null> {
   try {
     const failed = (error: unknown): void => log.warn('the control socket failed to answer', { error })
-    return await startControl({ ledger, path: config.ledger.path, failed })
+    return await startControl({ ledger, path: config.ledger.path, live, failed })
   } catch (error) {
     log.warn('there is no control socket: the command line can reach the ledger only while the gateway is stopped', { error })
     return null
