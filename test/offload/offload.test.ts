@@ -14,6 +14,7 @@ import { gateway, yaml } from '../support/gateway.js'
 import { provider } from '../support/provider.js'
 import { type Asking, asking, endpointOf, MODELS } from '../support/questions.js'
 
+const CHARGE = { input: 9, factor: 1 }
 const CALL = { id: '01K9ZB3J6Q0V8N7T5R4W2Y1XCD', created: 1_700_000_000 }
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
 
@@ -149,7 +150,7 @@ t.test('a thread translates answers exactly as they are translated here', async 
         const { text, metered, counted } = await translate()
         const tally = new Tally(endpoint, familyOf(target.model), false)
         tally.add(metered, counted)
-        return { text: Buffer.from(text).toString(), usage: [tally.usage(9, true), tally.usage(9, false)] }
+        return { text: Buffer.from(text).toString(), usage: [tally.usage(CHARGE, true), tally.usage(CHARGE, false)] }
       } catch (error) {
         return { thrown: (error as Error).constructor.name, error: { ...(error as Error) }, message: (error as Error).message }
       }
