@@ -10,6 +10,7 @@ import { type Listener, listen } from './http/listener.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
+import { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Calibrations } from './metering/calibrations.js'
@@ -49,6 +50,7 @@ interface Parts extends SetUpFacts {
   readonly listener: Listener
   readonly ops: Ops | null
   readonly control: Control | null
+  readonly retention: Retention | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
 }
@@ -141,6 +143,8 @@ export class Gateway {
       undo.unshift(async () => ops?.close())
       const control = await openControl(ledger, config, log)
       const begun = lasting(config)
+      const retention = keepRetention(config, { ledger, clock, log, runtime: () => serving.runtime })
+      undo.unshift(() => retention?.close())
       const { warnings, files } = loaded
       gateway = new Gateway({
         ...facts,
@@ -155,6 +159,7 @@ export class Gateway {
         listener,
         ops,
         control,
+        retention,
         recovered,
         watch,
       })
@@ -269,8 +274,9 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
+    const { serving, listener, ops, control, retention, ledger, log, watch, services } = this.#parts
     watch.close()
+    await retention?.close().catch(() => {})
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await closeRuntime(serving.runtime)
@@ -281,6 +287,26 @@ export class Gateway {
     await ops?.close()
     await log.drained()
   }
+}
+
+interface Keeping {
+  readonly ledger: SqliteLedger
+  readonly clock: Clock
+  readonly log: Log
+  readonly runtime: () => Runtime
+}
+
+function keepRetention({ ledger: { retention } }: Config, { ledger, clock, log, runtime }: Keeping): Retention | null {
+  if (retention === null) return null
+  return new Retention({
+    ledger,
+    retention,
+    dayOf: at => runtime().windows('day', at),
+    now: () => clock.now(),
+    busy: () => ledger.stats().open_holds,
+    pruned: (records, before) => log.info(`usage records from before ${runtime().iso(before)} were summed up by day`, { count: records }),
+    failed: error => log.error('usage records that are past their time could not be summed up', { error }),
+  })
 }
 
 /** Requests go on without it: the next start begins with what was kept before. */

@@ -32,7 +32,9 @@ export function readCue(sent: string | Uint8Array): Cue {
   try {
     const cue: unknown = JSON.parse(bytes.toString('utf8', 0, end))
     if (isObject(cue))
-      return cue.kind === 'json' ? { kind: 'json', tokens: Number(cue.tokens), text: bytes.subarray(end + 1) } : (cue as unknown as Streamed | Refused)
+      return cue.kind === 'json'
+        ? { kind: 'json', tokens: Number(cue.tokens), text: bytes.subarray(end + 1) }
+        : (cue as unknown as Streamed | Refused)
   } catch {
     // Said below.
   }
