@@ -1,12 +1,15 @@
+import { type AdminOptions, newToken, type Places, startAdmin } from './admin/admin.js'
 import { type Clock, steady, systemClock } from './clock.js'
-import type { Config } from './config/config.js'
+import type { Address, Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
+import type { Live, State } from './control/live.js'
 import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
-import { type Check, type Ops, startOps } from './http/admin.js'
+import type { Inner } from './http/inner.js'
 import { type Listener, listen } from './http/listener.js'
+import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
@@ -48,7 +51,10 @@ interface Parts extends SetUpFacts {
   readonly recent: Recent
   readonly serving: Serving
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  readonly admin: Inner | null
+  readonly adminToken: string
+  readonly places: Places
   readonly control: Control | null
   readonly retention: Retention | null
   readonly recovered: readonly OpenHold[]
@@ -58,7 +64,11 @@ interface Parts extends SetUpFacts {
 /** A gateway that serves: a config, wired into running parts. */
 export class Gateway {
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  /** Of the built-in page. */
+  readonly admin: Inner | null
+  /** What opens the page, where the config has no `admin_token`: to be shown to whoever started it, and to nobody else. */
+  readonly adminToken: string
   readonly ledger: Ledger
   /** Of the config, for an operator's eyes. */
   readonly warnings: readonly string[]
@@ -141,7 +151,24 @@ export class Gateway {
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
-      const control = await openControl(ledger, config, log)
+      const adminToken = newToken()
+      const places: Places = { at: loaded.at }
+      const admin = await openAdmin(config.admin, {
+        token: () => serving.runtime.config.admin_token ?? adminToken,
+        recent,
+        serving,
+        ledger,
+        health,
+        clock,
+        places,
+        failed: error => log.warn('the page failed to answer', { error }),
+      })
+      undo.unshift(async () => admin?.close())
+      const state = (): State => {
+        const { open_holds, held_rial, oldest_hold_at } = ledger.stats()
+        return { at: clock.now(), version: VERSION, in_flight: serving.inFlight, open_holds, held_rial, oldest_hold_at }
+      }
+      const control = await openControl(ledger, config, { recent, state }, log)
       const begun = lasting(config)
       const retention = keepRetention(config, { ledger, clock, log, runtime: () => serving.runtime })
       undo.unshift(() => retention?.close())
@@ -158,6 +185,9 @@ export class Gateway {
         serving,
         listener,
         ops,
+        admin,
+        adminToken,
+        places,
         control,
         retention,
         recovered,
@@ -173,10 +203,12 @@ export class Gateway {
   }
 
   private constructor(parts: Parts) {
-    const { listener, ops, ledger, warnings, files, recovered, log, metrics } = parts
+    const { listener, ops, admin, adminToken, ledger, warnings, files, recovered, log, metrics } = parts
     this.#parts = parts
     this.listener = listener
     this.ops = ops
+    this.admin = admin
+    this.adminToken = adminToken
     this.ledger = ledger
     this.warnings = warnings
     this.recovered = recovered
@@ -250,8 +282,9 @@ export class Gateway {
 
   /** What lies outside of a runtime becomes as this config says. */
   #put(loaded: Loaded, runtime: Runtime): void {
-    const { begun, serving, metrics, log, listener, watch, services } = this.#parts
-    const { config, files, warnings } = loaded
+    const { begun, serving, metrics, log, listener, watch, services, places } = this.#parts
+    const { config, files, warnings, at } = loaded
+    if (this.admin !== null) places.at = at
     if (config.tls !== null) listener.secure(config.tls)
     listener.limit(config.limits.connections)
     for (const warning of warnings) log.warn(warning)
@@ -274,7 +307,7 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, retention, ledger, log, watch, services } = this.#parts
+    const { serving, listener, ops, admin, control, retention, ledger, log, watch, services } = this.#parts
     watch.close()
     await retention?.close().catch(() => {})
     await serving.drain(serving.runtime.config.drain_timeout)
@@ -284,6 +317,7 @@ export class Gateway {
     await control?.close()
     await services.calibrations.flush().catch(unkept(log))
     await ledger.close()
+    await admin?.close()
     await ops?.close()
     await log.drained()
   }
@@ -315,14 +349,20 @@ function unkept(log: Log): (error: unknown) => void {
 }
 
 /** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */
-async function openControl(ledger: SqliteLedger, config: Config, log: Log): Promise<Control | null> {
+async function openControl(ledger: SqliteLedger, config: Config, live: Live, log: Log): Promise<Control | null> {
   try {
     const failed = (error: unknown): void => log.warn('the control socket failed to answer', { error })
-    return await startControl({ ledger, path: config.ledger.path, failed })
+    return await startControl({ ledger, path: config.ledger.path, live, failed })
   } catch (error) {
     log.warn('there is no control socket: the command line can reach the ledger only while the gateway is stopped', { error })
     return null
   }
+}
+
+async function openAdmin(address: Address | null, options: Omit<AdminOptions, 'address'>): Promise<Inner | null> {
+  if (address !== null) return startAdmin({ ...options, address })
+  options.places.at = () => ''
+  return null
 }
 
 function labelsOf({ config, chain }: Runtime) {
@@ -335,10 +375,11 @@ async function closeRuntime({ chain, upstreams }: Runtime): Promise<void> {
 }
 
 /** What this process keeps from its start to its end, whatever is reloaded: by setting, as text to compare. */
-function lasting({ listen, ops, ledger, tls, log }: Config): ReadonlyMap<string, string> {
+function lasting({ listen, ops, admin, ledger, tls, log }: Config): ReadonlyMap<string, string> {
   const settings = {
     listen,
     ops,
+    admin,
     ledger,
     tls: tls === null,
     'tls.client_ca': tls?.client_ca == null,

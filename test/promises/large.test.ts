@@ -124,7 +124,7 @@ function isEmbedded({ json }: Answer): boolean {
 
 t.test('a large body delays no other request by more than 50 ms', { timeout: 600_000 }, async t => {
   const running = await gateway(t, yaml(await far(t, ANSWERS)).replace('\nmodels:', CONFIG.trimEnd()))
-  const probing = await prober(t, `${running.ops}/livez`)
+  const probing = await prober(t, `${running.ops}/livez`, running.process.pid as number)
   // What starts with the first of them has started.
   await Promise.all([ROWS[0], ROWS[0]].map(row => running.post(`/v1/${row?.[1]}`, row?.[2]())))
   for (const [name, path, body, check] of ROWS) {

@@ -51,6 +51,8 @@ export interface GatewayTestOptions {
   readonly folder?: string
   /** What stands before node on the command line: `faketime …`. */
   readonly wrap?: readonly string[]
+  /** Of the listener for metrics and probes; a free one by default. */
+  readonly opsPort?: number
 }
 
 interface Test {
@@ -66,7 +68,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const folder = options.folder ?? t.testdir()
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'gateway.yaml')
-  const rewrite = (text: string): void => writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:0\n${text}`)
+  const rewrite = (text: string): void => writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}`)
   rewrite(yaml)
   const command = bare([...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file], options.env?.NODE_OPTIONS)
   const child = spawn(command[0] as string, command.slice(1), {

@@ -6,13 +6,13 @@ import { ROOT } from './paths.js'
 import { bare } from './program.js'
 
 export interface Prober {
-  /** The slowest answer while `work` was done, in milliseconds. */
+  /** The slowest answer while `work` was done, in milliseconds; time for which other programs had the processors is left out (Linux). */
   during(work: () => Promise<unknown>): Promise<number>
 }
 
-/** Asks for `url` all the time, from a process of its own (probe.ts), and tells how long the slowest answer took. Ends with the test. */
-export async function prober(t: { teardown(fn: () => unknown): unknown }, url: string): Promise<Prober> {
-  const [command = '', ...args] = bare([process.execPath, join(ROOT, 'dist/test/support/probe.js'), url])
+/** Asks process `pid` for `url` all the time, from a process of its own (probe.ts), and tells how long the slowest answer took. Ends with the test. */
+export async function prober(t: { teardown(fn: () => unknown): unknown }, url: string, pid: number): Promise<Prober> {
+  const [command = '', ...args] = bare([process.execPath, join(ROOT, 'dist/test/support/probe.js'), url, String(pid)])
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   const lines = createInterface({ input: child.stdout })
