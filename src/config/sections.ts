@@ -15,6 +15,17 @@ export function readAddress(findings: Findings, text: string, path: Path): Addre
   return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port }
 }
 
+/** The page's address, which is no other listener's. */
+export function readAdmin(findings: Findings, text: string | null, others: Readonly<Record<string, Address | null>>): Address | null {
+  if (text === null) return null
+  const admin = readAddress(findings, text, ['admin'])
+  for (const [name, other] of Object.entries(others)) {
+    if (other !== null && admin.port !== 0 && other.port === admin.port && other.host === admin.host)
+      findings.wrong(['admin'], `is the address of ${name} too; the page has one of its own`)
+  }
+  return admin
+}
+
 /** A duration that a timer can wait. Zero only where `zero` says so: elsewhere it would be «never», or «at once», by accident. */
 export function readTimer(findings: Findings, text: string, path: Path, zero: 'zero' | 'no zero' = 'no zero'): Ms {
   const duration = parseDuration(text)
@@ -39,6 +50,11 @@ export function readLedger(findings: Findings, draft: Draft['ledger']): Config['
   return { ...draft, path: draft.path === ':memory:' ? draft.path : resolve(findings.source.folder, draft.path) }
 }
 
+/** Does a policy go by the path of its file, from the config's folder on? Else it is one of ours, or a package. */
+export function isPath(use: string): boolean {
+  return /^\.{0,2}\//.test(use)
+}
+
 /** The policies in their order; one that stands twice would claim twice. */
 export function readPolicies(findings: Findings, drafts: Draft['policies']): PolicyUse[] {
   const uses: PolicyUse[] = []
@@ -47,6 +63,7 @@ export function readPolicies(findings: Findings, drafts: Draft['policies']): Pol
     if (use === undefined) continue
     const path = ['policies', index]
     if (uses.some(other => other.use === use)) findings.wrong(path, `${JSON.stringify(use)} stands in the list twice`)
+    if (isPath(use)) findings.files.push(resolve(findings.source.folder, use))
     uses.push({ use, with: typeof draft === 'string' ? undefined : draft.with, at: findings.source.at(path) })
   }
   return uses

@@ -88,7 +88,10 @@ class FileLedger implements SqliteLedger {
   readonly #commit: Database.Statement
   readonly #open = new Map<string, Held>()
   readonly #verifications = new Set<Verification>()
+  readonly #backups = new Set<Promise<void>>()
   #heldRial = 0n
+  /** Operations that wrote since the last batch was tidied up after. */
+  #writes = 0
   /** The latest moment that was asked about: what counters are old. */
   #latest = 0
   #closing: Promise<void> | undefined
@@ -206,7 +209,13 @@ class FileLedger implements SqliteLedger {
   }
 
   async backup(path: string): Promise<void> {
-    await this.#file.backup(path, task => this.#batches.between(task))
+    const backup = this.#file.backup(path, task => this.#batches.between(task))
+    this.#backups.add(backup)
+    try {
+      await backup
+    } finally {
+      this.#backups.delete(backup)
+    }
   }
 
   book(credit: Credit, overdraw: boolean): Promise<Booking> {
@@ -254,7 +263,10 @@ class FileLedger implements SqliteLedger {
   }
 
   async #close(): Promise<void> {
+    // Those that are under way come to their end; one that begins meanwhile does not, and lets go of the file.
+    await Promise.allSettled(this.#backups)
     await this.#batches.stop(CLOSED)
+    await Promise.allSettled(this.#backups)
     await this.#file.close(this.failure === CLOSED)
   }
 
@@ -347,6 +359,7 @@ class FileLedger implements SqliteLedger {
   }
 
   #write(): void {
+    this.#writes++
     if (!this.#file.db.inTransaction) this.#begin.run()
   }
 
@@ -369,7 +382,9 @@ class FileLedger implements SqliteLedger {
 
   #tidy(): Promise<void> | undefined {
     this.#cells.tidy(this.#latest)
-    return this.#file.tidy()
+    const writes = this.#writes
+    this.#writes = 0
+    return this.#file.tidy(writes)
   }
 }
 

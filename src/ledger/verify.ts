@@ -7,6 +7,9 @@ import type { WindowKind } from './windows.js'
 // 1,000 rows take 1 to 2 ms: the event loop turns in between.
 const CHUNK = 1000
 const END = '\u{10ffff}'
+// Some 100 bytes each. Counters that are in use at the same time are fewer: each key has four minutes and hours, four days, and a month.
+const SUMS_MAX = 50_000
+const BITS_MAX = 2 ** 27
 
 interface CounterRow {
   readonly id: bigint
@@ -20,23 +23,44 @@ interface CounterRow {
 /**
  * Sums up what all records have posted, and compares it with the counters; likewise open holds and credits. The ledger goes on
  * meanwhile and tells of each hold that ends: those that were passed already are added, the others are still to come.
+ *
+ * A file has as many counters as there were minutes, so sums are not kept until the end: one that has come to what its counter says is done
+ * with, and what would be added to it later is a difference. Memory grows with the counters in use, and by a bit for each in the file.
  */
 export class Verification {
   readonly #db: Database.Database
   readonly #cells: Cells
   readonly #records: Records
+  readonly #selectPosted: Database.Statement<[number], bigint>
   readonly #sums = new Map<number, bigint>()
+  readonly #done: Bits
+  /** By how much more than is still to come the records have posted on counters that are done with. */
+  readonly #beyond = new Map<number, bigint>()
+  #settleAt: number
   #passed = ''
 
-  constructor(db: Database.Database, cells: Cells, records: Records) {
+  constructor(db: Database.Database, cells: Cells, records: Records, sumsMax: number = SUMS_MAX) {
     this.#db = db
     this.#cells = cells
     this.#records = records
+    this.#settleAt = sumsMax
+    this.#selectPosted = db.prepare<[number], bigint>('SELECT posted FROM counters WHERE id = ?').pluck().safeIntegers()
+    this.#done = new Bits(db.prepare<[], number>('SELECT coalesce(max(id), 0) FROM counters').pluck().get() as number)
+  }
+
+  /** How many sums are kept, for tests. */
+  get kept(): number {
+    return this.#sums.size + this.#beyond.size
   }
 
   /** A record has just been written. */
   ended(id: string, posted: readonly PostedEntry[]): void {
-    if (id <= this.#passed) this.#add(posted)
+    if (id <= this.#passed) {
+      // Of a counter that is done with, both sides have grown by as much.
+      for (const [counter, amount] of posted) if (!this.#done.has(counter)) add(this.#sums, counter, amount)
+    } else {
+      for (const [counter, amount] of posted) if (this.#done.has(counter)) add(this.#beyond, counter, -amount)
+    }
   }
 
   /** `turn` lets others work, and throws when the ledger can no longer be read. `credited` is what the ledger takes a balance to be. */
@@ -48,15 +72,25 @@ export class Verification {
   async #sumUp(turn: () => Promise<void>): Promise<void> {
     for (;;) {
       const rows = this.#records.posted(this.#passed, CHUNK)
-      for (const { posted } of rows) this.#add(posted)
+      for (const { posted } of rows) {
+        for (const [counter, amount] of posted) add(this.#done.has(counter) ? this.#beyond : this.#sums, counter, amount)
+      }
       this.#passed = rows.length < CHUNK ? END : (rows[rows.length - 1]?.id ?? END)
       if (this.#passed === END) return
       await turn()
+      if (this.#sums.size > this.#settleAt) await this.#settle(turn)
     }
   }
 
-  #add(posted: readonly PostedEntry[]): void {
-    for (const [counter, amount] of posted) this.#sums.set(counter, (this.#sums.get(counter) ?? 0n) + amount)
+  /** Lets go of the sums that have come to what their counters say. */
+  async #settle(turn: () => Promise<void>): Promise<void> {
+    let looked = 0
+    for (const [counter, sum] of this.#sums) {
+      if (this.#selectPosted.get(counter) === sum && this.#done.add(counter)) this.#sums.delete(counter)
+      if (++looked % CHUNK === 0) await turn()
+    }
+    // Those that are left are not looked through again at each chunk.
+    this.#settleAt = Math.max(this.#settleAt, 2 * this.#sums.size)
   }
 
   async #compareCounters(turn: () => Promise<void>): Promise<Difference[]> {
@@ -66,22 +100,29 @@ export class Verification {
       )
       .safeIntegers()
     const differences: Difference[] = []
-    const seen = new Set<number>()
     for (let after = 0n; ; await turn()) {
       const rows = select.all(after, CHUNK)
       for (const { id, meter, subject, kind, start, posted } of rows) {
-        seen.add(Number(id))
+        const sum = this.#sum(Number(id), posted)
+        const cell = this.#cells.peek(meter, subject, kind, start)?.posted ?? posted
+        if (sum === posted && cell === posted) continue
         const name = `${meter} of ${subject}, ${kind} from ${start}`
-        differ(differences, `${name}: posted, by the records`, this.#sums.get(Number(id)) ?? 0n, posted)
-        differ(differences, `${name}: posted, in memory`, posted, this.#cells.peek(meter, subject, kind, start)?.posted ?? posted)
+        differ(differences, `${name}: posted, by the records`, sum, posted)
+        differ(differences, `${name}: posted, in memory`, posted, cell)
       }
       if (rows.length < CHUNK) break
       after = rows[rows.length - 1]?.id ?? after
     }
-    for (const [id, sum] of this.#sums) {
-      if (!seen.has(id)) differences.push({ what: `counter ${id}`, expected: String(sum), found: 'no such counter' })
+    for (const [id, sum] of [...this.#sums, ...this.#beyond]) {
+      if (this.#selectPosted.get(id) === undefined)
+        differences.push({ what: `counter ${id}`, expected: String(sum), found: 'no such counter' })
     }
     return differences
+  }
+
+  /** What the records come to, of a counter that says `posted`. */
+  #sum(counter: number, posted: bigint): bigint {
+    return this.#done.has(counter) ? posted + (this.#beyond.get(counter) ?? 0n) : (this.#sums.get(counter) ?? 0n)
   }
 
   #comparePending(): Difference[] {
@@ -115,4 +156,31 @@ export class Verification {
 
 function differ(differences: Difference[], what: string, expected: bigint, found: bigint): void {
   if (expected !== found) differences.push({ what, expected: String(expected), found: String(found) })
+}
+
+function add(sums: Map<number, bigint>, counter: number, amount: bigint): void {
+  const sum = (sums.get(counter) ?? 0n) + amount
+  sums.set(counter, sum)
+}
+
+/** A set of ids of counters. Only the lowest have a place in it, which are all that a file comes to in a century. */
+class Bits {
+  readonly #max: number
+  readonly #bytes: Uint8Array
+
+  constructor(max: number) {
+    this.#max = Math.min(max, BITS_MAX)
+    this.#bytes = new Uint8Array((this.#max >> 3) + 1)
+  }
+
+  has(id: number): boolean {
+    return id <= this.#max && ((this.#bytes[id >> 3] ?? 0) & (1 << (id & 7))) !== 0
+  }
+
+  /** False where there is no place for it. */
+  add(id: number): boolean {
+    if (!(id <= this.#max)) return false
+    this.#bytes[id >> 3] = (this.#bytes[id >> 3] as number) | (1 << (id & 7))
+    return true
+  }
 }

@@ -87,6 +87,8 @@ t.test('the smallest config gets every default', async t => {
     file: '/etc/gw/gateway.yaml',
     listen: { host: '127.0.0.1', port: 8080 },
     ops: { host: '127.0.0.1', port: 9090 },
+    admin: null,
+    admin_token: null,
     timezone: 'Asia/Tehran',
     month: 'gregorian',
     ledger: { path: '/etc/gw/data/ledger.db', durability: 'power', create: true },
@@ -215,7 +217,7 @@ keys:
     [...config.keys.values()].map(key => key.sha256),
     ['01234567890123456', 'pre-from-a-file-set', 'two-line-breaks', `literal-\${NOT_A_VARIABLE}`].map(sha256Of),
   )
-  t.strictSame(loaded.files, ['/etc/gw/secrets/b', '/run/c'])
+  t.strictSame(loaded.files, ['/etc/gw/secrets/b', '/run/c', '/etc/gw/x.mjs', '/etc/gw/y.mjs'])
   t.equal(loaded.template(['keys', 'c', 'secret']), `\${file:/run/c}`)
 })
 

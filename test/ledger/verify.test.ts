@@ -1,11 +1,95 @@
 import Database from 'better-sqlite3'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Cells } from '../../src/ledger/cells.js'
 import { Records } from '../../src/ledger/records.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { Verification } from '../../src/ledger/verify.js'
 import { admissionRecord, endingRecord } from './figures.js'
 import { AT, counter } from './script.js'
+
+interface Books {
+  readonly db: Database.Database
+  readonly cells: Cells
+  readonly records: Records
+  /** A record that has posted so much on counters, which say so unless they are told to say nothing. */
+  end(id: string, posted: Readonly<Record<string, bigint>>, told?: boolean): readonly (readonly [number, bigint])[]
+}
+
+function books(t: Test): Books {
+  const db = new Database(':memory:')
+  t.teardown(() => db.close())
+  db.exec(SCHEMA)
+  const cells = new Cells(db)
+  const records = new Records(db)
+  const end: Books['end'] = (id, posted, told = true) => {
+    const entries = Object.entries(posted).map(([name, amount]) => {
+      const cell = cells.find(counter(name))
+      if (told) cell.posted += amount
+      cells.touch(cell)
+      return [cells.idOf(cell), amount] as const
+    })
+    const hold = { id, at: AT, record: admissionRecord() }
+    records.hold({ ...hold, claims: [] })
+    records.end(hold, 'settled', entries, endingRecord())
+    cells.flush()
+    return entries
+  }
+  return { db, cells, records, end }
+}
+
+/** Four thousand records, each on a counter of its own and on one of all; sums are let go from 100 on. */
+function many(t: Test): Books & { readonly verification: () => Verification } {
+  const found = books(t)
+  for (let i = 0; i < 4000; i++) found.end(`m${1000 + i}`, { [`tokens/k${i}/day@0`]: 2n, 'rial/acme/all@0': 5n })
+  return { ...found, verification: () => new Verification(found.db, found.cells, found.records, 100) }
+}
+
+t.test('what it keeps does not grow with the counters of the file', async t => {
+  const { verification } = many(t)
+  const one = verification()
+  let most = 0
+  const turn = async () => {
+    most = Math.max(most, one.kept)
+  }
+  t.strictSame(await one.run(turn, new Map()), [])
+  t.ok(most > 0 && most <= 1001, `${most} sums of 4001 at the most`)
+  t.ok(one.kept < 1001)
+})
+
+t.test('a record more on a counter whose sum had come to what it says is a difference', async t => {
+  const { end, verification } = many(t)
+  end('m9999', { 'tokens/k7/day@0': 3n }, false)
+  t.strictSame(await verification().run(async () => {}, new Map()), [
+    { what: 'tokens of key:k7, day from 0: posted, by the records', expected: '5', found: '2' },
+  ])
+})
+
+t.test('what ends meanwhile, on either side of its place, is no difference on a counter that is done with', async t => {
+  const { end, verification } = many(t)
+  const one = verification()
+  // After the first thousand, k7 is done with: one record has its place before it, one after it, and one is the last.
+  let turns = 0
+  const turn = async () => {
+    if (++turns !== 3) return
+    for (const id of ['m1500.5', 'm4500.5', 'z']) one.ended(id, end(id, { 'tokens/k7/day@0': 3n, 'rial/acme/all@0': 1n }))
+  }
+  t.strictSame(await one.run(turn, new Map()), [])
+  t.ok(turns > 3)
+})
+
+t.test('a record on a counter that is not there is a difference, whatever its number looks like', async t => {
+  const { db, verification } = many(t)
+  const set = db.prepare('UPDATE records SET posted = ? WHERE id = ?')
+  const numbers = ['4294967304', '8.5', '99999', '0']
+  for (const [i, number] of numbers.entries()) set.run(`[[${number},2]]`, `m${4990 + i}`)
+  const found = await verification().run(async () => {}, new Map())
+  for (const number of numbers)
+    t.ok(
+      found.some(one => one.what === `counter ${number}` && one.found === 'no such counter'),
+      number,
+    )
+  t.equal(found.length, numbers.length + numbers.length + 1, 'and what these records had posted before is missing')
+})
 
 t.test('what ends while it is summed up is counted once, whether its place has been passed or is still to come', async t => {
   const db = new Database(':memory:')

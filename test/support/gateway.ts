@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { UsageRecord } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
+import { conform } from './api.js'
 import { count, searchAll, searchFiles, searchSecrets, takeSecret, takeSecrets } from './canaries.js'
 import { BIN } from './paths.js'
 import { bare } from './program.js'
@@ -20,6 +21,7 @@ export interface RunningGateway {
   /** Lines of its log, parsed. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into lines of every shape.
   readonly lines: () => any[]
+  /** Both throw where the answer is not as config/openapi.yaml has it; `get` takes a whole address, too, of the ops listener for one. */
   get(path: string, headers?: Record<string, string>): Promise<Answer>
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
   /** SIGTERM, and the exit code. */
@@ -51,6 +53,8 @@ export interface GatewayTestOptions {
   readonly folder?: string
   /** What stands before node on the command line: `faketime …`. */
   readonly wrap?: readonly string[]
+  /** Of the listener for metrics and probes; a free one by default. */
+  readonly opsPort?: number
 }
 
 interface Test {
@@ -68,7 +72,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const file = join(folder, 'gateway.yaml')
   const rewrite = (text: string): void => {
     takeSecrets(text, options.env)
-    writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:0\n${text}`)
+    writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}`)
   }
   rewrite(yaml)
   const command = bare([...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file], options.env?.NODE_OPTIONS)
@@ -124,16 +128,18 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
     process: child,
     output: () => output,
     lines,
-    get: (path, headers = AUTH) => answer(headers, fetch(path.startsWith('http') ? path : url + path, { headers })),
-    post: (path, body, headers = AUTH) =>
-      answer(
-        headers,
-        fetch(url + path, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', ...headers },
-          body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
-        }),
-      ),
+    get: async (path, headers = AUTH) => {
+      const received = await answer(headers, fetch(path.startsWith('http') ? path : url + path, { headers }))
+      if (!path.startsWith('http')) conform({ method: 'GET', path, body: received.text, ...received })
+      return received
+    },
+    post: async (path, body, headers = AUTH) => {
+      const raw = typeof body === 'string' || body instanceof Uint8Array
+      const sent = { 'content-type': 'application/json', ...headers }
+      const received = await answer(sent, fetch(url + path, { method: 'POST', headers: sent, body: raw ? body : JSON.stringify(body) }))
+      conform({ method: 'POST', path, body: received.text, ...received, ...(raw ? {} : { asked: body }) })
+      return received
+    },
     stop: async (signal = 'SIGTERM') => {
       if (child.exitCode === null && child.signalCode === null) await scraped()
       child.kill(signal)
@@ -159,7 +165,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
 export async function inspect<T>(folder: string, look: (ledger: SqliteLedger) => Promise<T>): Promise<T> {
   const copy = mkdtempSync(join(tmpdir(), 'ledger-'))
   try {
-    for (const name of ['ledger.db', 'ledger.db-wal']) {
+    for (const name of ['ledger.db', 'ledger.db-wal', 'ledger.db-mark']) {
       if (existsSync(join(folder, 'data', name))) copyFileSync(join(folder, 'data', name), join(copy, name))
     }
     const ledger = await openLedger({ path: join(copy, 'ledger.db'), durability: 'process', create: false })
