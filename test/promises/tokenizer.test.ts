@@ -137,7 +137,10 @@ t.test('check loads the module: a package, too', async t => {
     return program(['check'], { cwd: folder })
   }
   t.match(await check('./words.mjs'), { code: 0, stdout: /tokenizer: \.\/words\.mjs\n[^]*tokenizer_timeout: 250ms\n/ })
-  const at = (message: string) => ({ code: 2, stderr: new RegExp(`gateway\\.yaml:\\d+:\\d+: models: tokenizer .* can not be loaded: ${message}`) })
+  const at = (message: string) => ({
+    code: 2,
+    stderr: new RegExp(`gateway\\.yaml:\\d+:\\d+: models: tokenizer .* can not be loaded: ${message}`),
+  })
   t.match(await check('./not-a-function.mjs'), at('it has no function as its default export'))
   t.match(await check('./none.mjs'), at('Cannot find module'))
   t.match(await check('./broken.mjs'), at('Unexpected'))
