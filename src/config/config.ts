@@ -223,6 +223,8 @@ export interface Config {
     readonly path: string
     readonly durability: 'power' | 'process'
     readonly create: boolean
+    /** How long usage records are kept one by one; `null`: for ever. */
+    readonly retention: Ms | null
   }
   readonly policies: readonly PolicyUse[]
   readonly providers: ReadonlyMap<string, ProviderSettings>

@@ -87,7 +87,12 @@ export interface Draft {
   readonly admin_token?: string
   readonly timezone: string
   readonly month: 'gregorian' | 'persian'
-  readonly ledger: { readonly path: string; readonly durability: 'power' | 'process'; readonly create: boolean }
+  readonly ledger: {
+    readonly path: string
+    readonly durability: 'power' | 'process'
+    readonly create: boolean
+    readonly retention?: string
+  }
   readonly policies: readonly (string | { readonly use?: string; readonly with?: unknown })[]
   readonly rates: Section<number>
   readonly markup: number
