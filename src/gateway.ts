@@ -1,15 +1,19 @@
+import { type AdminOptions, newToken, type Places, startAdmin } from './admin/admin.js'
 import { type Clock, steady, systemClock } from './clock.js'
-import type { Config } from './config/config.js'
+import type { Address, Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
+import type { Live, State } from './control/live.js'
 import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
-import { type Check, type Ops, startOps } from './http/admin.js'
+import type { Inner } from './http/inner.js'
 import { type Listener, listen } from './http/listener.js'
+import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
+import { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Calibrations } from './metering/calibrations.js'
@@ -47,8 +51,12 @@ interface Parts extends SetUpFacts {
   readonly recent: Recent
   readonly serving: Serving
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  readonly admin: Inner | null
+  readonly adminToken: string
+  readonly places: Places
   readonly control: Control | null
+  readonly retention: Retention | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
 }
@@ -56,7 +64,11 @@ interface Parts extends SetUpFacts {
 /** A gateway that serves: a config, wired into running parts. */
 export class Gateway {
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  /** Of the built-in page. */
+  readonly admin: Inner | null
+  /** What opens the page, where the config has no `admin_token`: to be shown to whoever started it, and to nobody else. */
+  readonly adminToken: string
   readonly ledger: Ledger
   /** Of the config, for an operator's eyes. */
   readonly warnings: readonly string[]
@@ -109,6 +121,11 @@ export class Gateway {
         bodies: new Room(),
         offload: new Offload(),
         calibrations,
+        counted: (model, counter, counted) => {
+          metrics?.tokenizer(model.id, counted.kind)
+          if (counted.kind === 'timeout' || counted.kind === 'failed')
+            log.warn(`tokenizer ${counter.use} did not count: ${counted.reason}; its estimate is held`, { model: model.id })
+        },
         fault,
       }
       const facts: SetUpFacts = { ledger, log, services }
@@ -139,8 +156,27 @@ export class Gateway {
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
-      const control = await openControl(ledger, config, log)
+      const adminToken = newToken()
+      const places: Places = { at: loaded.at }
+      const admin = await openAdmin(config.admin, {
+        token: () => serving.runtime.config.admin_token ?? adminToken,
+        recent,
+        serving,
+        ledger,
+        health,
+        clock,
+        places,
+        failed: error => log.warn('the page failed to answer', { error }),
+      })
+      undo.unshift(async () => admin?.close())
+      const state = (): State => {
+        const { open_holds, held_rial, oldest_hold_at } = ledger.stats()
+        return { at: clock.now(), version: VERSION, in_flight: serving.inFlight, open_holds, held_rial, oldest_hold_at }
+      }
+      const control = await openControl(ledger, config, { recent, state }, log)
       const begun = lasting(config)
+      const retention = keepRetention(config, { ledger, clock, log, runtime: () => serving.runtime })
+      undo.unshift(() => retention?.close())
       const { warnings, files } = loaded
       gateway = new Gateway({
         ...facts,
@@ -154,7 +190,11 @@ export class Gateway {
         serving,
         listener,
         ops,
+        admin,
+        adminToken,
+        places,
         control,
+        retention,
         recovered,
         watch,
       })
@@ -168,10 +208,12 @@ export class Gateway {
   }
 
   private constructor(parts: Parts) {
-    const { listener, ops, ledger, warnings, files, recovered, log, metrics } = parts
+    const { listener, ops, admin, adminToken, ledger, warnings, files, recovered, log, metrics } = parts
     this.#parts = parts
     this.listener = listener
     this.ops = ops
+    this.admin = admin
+    this.adminToken = adminToken
     this.ledger = ledger
     this.warnings = warnings
     this.recovered = recovered
@@ -245,8 +287,9 @@ export class Gateway {
 
   /** What lies outside of a runtime becomes as this config says. */
   #put(loaded: Loaded, runtime: Runtime): void {
-    const { begun, serving, metrics, log, listener, watch, services } = this.#parts
-    const { config, files, warnings } = loaded
+    const { begun, serving, metrics, log, listener, watch, services, places } = this.#parts
+    const { config, files, warnings, at } = loaded
+    if (this.admin !== null) places.at = at
     if (config.tls !== null) listener.secure(config.tls)
     listener.limit(config.limits.connections)
     for (const warning of warnings) log.warn(warning)
@@ -269,8 +312,9 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
+    const { serving, listener, ops, admin, control, retention, ledger, log, watch, services } = this.#parts
     watch.close()
+    await retention?.close().catch(() => {})
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await closeRuntime(serving.runtime)
@@ -278,9 +322,30 @@ export class Gateway {
     await control?.close()
     await services.calibrations.flush().catch(unkept(log))
     await ledger.close()
+    await admin?.close()
     await ops?.close()
     await log.drained()
   }
+}
+
+interface Keeping {
+  readonly ledger: SqliteLedger
+  readonly clock: Clock
+  readonly log: Log
+  readonly runtime: () => Runtime
+}
+
+function keepRetention({ ledger: { retention } }: Config, { ledger, clock, log, runtime }: Keeping): Retention | null {
+  if (retention === null) return null
+  return new Retention({
+    ledger,
+    retention,
+    dayOf: at => runtime().windows('day', at),
+    now: () => clock.now(),
+    busy: () => ledger.stats().open_holds,
+    pruned: (records, before) => log.info(`usage records from before ${runtime().iso(before)} were summed up by day`, { count: records }),
+    failed: error => log.error('usage records that are past their time could not be summed up', { error }),
+  })
 }
 
 /** Requests go on without it: the next start begins with what was kept before. */
@@ -289,30 +354,38 @@ function unkept(log: Log): (error: unknown) => void {
 }
 
 /** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */
-async function openControl(ledger: SqliteLedger, config: Config, log: Log): Promise<Control | null> {
+async function openControl(ledger: SqliteLedger, config: Config, live: Live, log: Log): Promise<Control | null> {
   try {
     const failed = (error: unknown): void => log.warn('the control socket failed to answer', { error })
-    return await startControl({ ledger, path: config.ledger.path, failed })
+    return await startControl({ ledger, path: config.ledger.path, live, failed })
   } catch (error) {
     log.warn('there is no control socket: the command line can reach the ledger only while the gateway is stopped', { error })
     return null
   }
 }
 
+async function openAdmin(address: Address | null, options: Omit<AdminOptions, 'address'>): Promise<Inner | null> {
+  if (address !== null) return startAdmin({ ...options, address })
+  options.places.at = () => ''
+  return null
+}
+
 function labelsOf({ config, chain }: Runtime) {
   return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: chain.codes }
 }
 
-async function closeRuntime({ chain, upstreams }: Runtime): Promise<void> {
+async function closeRuntime({ chain, tokenizers, upstreams }: Runtime): Promise<void> {
   await chain.close()
+  await tokenizers.close()
   await upstreams.close()
 }
 
 /** What this process keeps from its start to its end, whatever is reloaded: by setting, as text to compare. */
-function lasting({ listen, ops, ledger, tls, log }: Config): ReadonlyMap<string, string> {
+function lasting({ listen, ops, admin, ledger, tls, log }: Config): ReadonlyMap<string, string> {
   const settings = {
     listen,
     ops,
+    admin,
     ledger,
     tls: tls === null,
     'tls.client_ca': tls?.client_ca == null,

@@ -14,7 +14,7 @@ import type { HeaderFields, MaybePromise, Outcome } from './policy.js'
 import { refusal } from './refusal.js'
 import type { Runtime, Services } from './runtime.js'
 import { type Billing, ending, settlement } from './settlement.js'
-import { inputCharged, sizeOf } from './sizing.js'
+import { charge, sizeOf } from './sizing.js'
 import { checked, type Question, readQuestion, understand } from './understand.js'
 import { Abandoned, type Billable, callIds, type Forwarded, forward } from './upstream/fallback.js'
 import { cutOff, StreamRelay } from './upstream/relay.js'
@@ -89,21 +89,29 @@ function known(key: Key | undefined, config: Config): Key {
 }
 
 /** What the bytes ask for: here where they are few or a policy amends them, else on the thread for large bodies. */
-function ask(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): MaybePromise<Question> {
-  if (runtime.chain.amends) return amended(bytes, exchange, endpoint, runtime)
-  if (bytes.many) {
-    exchange.parse = () => readQuestion(bytes.joined(), endpoint)
-    return offload.ask(bytes, endpoint, runtime, exchange.key, callIds(exchange))
-  }
+function ask(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): MaybePromise<Question> {
+  if (bytes.many || runtime.chain.amends || runtime.tokenizers.any) return askLater(bytes, exchange, endpoint, runtime, services)
   const body = readQuestion(bytes.joined(), endpoint)
   exchange.parse = () => body
   return understand(body, endpoint, runtime, exchange.key)
 }
 
-async function amended(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime): Promise<Question> {
-  const body = checked(await runtime.chain.amend(readQuestion(bytes.joined(), endpoint), exchange), endpoint)
+async function askLater(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): Promise<Question> {
+  const { chain, tokenizers } = runtime
+  if (bytes.many && !chain.amends) {
+    exchange.parse = () => readQuestion(bytes.joined(), endpoint)
+    const question = await offload.ask(bytes, endpoint, runtime, exchange.key, callIds(exchange))
+    if (tokenizers.any) await tokenizers.count(question, endpoint.surface, () => bytes.list)
+    return question
+  }
+  let body = readQuestion(bytes.joined(), endpoint)
+  if (chain.amends) body = checked(await chain.amend(body, exchange), endpoint)
   exchange.parse = () => body
-  return understand(body, endpoint, runtime, exchange.key)
+  const question = understand(body, endpoint, runtime, exchange.key)
+  // A copy: the memory of a small body is shared with others.
+  const small = () => [Uint8Array.from(chain.amends ? Buffer.from(JSON.stringify(body)) : bytes.joined())]
+  if (tokenizers.any) await tokenizers.count(question, endpoint.surface, small)
+  return question
 }
 
 function admissionRecord(exchange: Exchange, { model, stream }: Question, claims: readonly Claim[]) {
@@ -147,7 +155,7 @@ async function release(exchange: Exchange, error: unknown, runtime: Runtime, ser
   exchange.marks.answered = services.clock.monotonic()
   try {
     if (error instanceof Abandoned) {
-      const usage = error.billable.tally.usage(inputCharged(error.billable.target, services.calibrations), false)
+      const usage = error.billable.tally.usage(charge(error.billable.target, services.calibrations), false)
       return await settle(exchange, error.billable, { usage, endedBy: endedBy(exchange), status: 499, error }, services)
     }
     await services.ledger.void(exchange.id, voided(exchange, asGatewayError(error), services))
@@ -169,7 +177,7 @@ async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runt
   const { response } = exchange
   const { clock } = services
   exchange.marks.answered = clock.monotonic()
-  const usage = tally.usage(inputCharged(target, services.calibrations), true)
+  const usage = tally.usage(charge(target, services.calibrations), true)
   let error: GatewayError | null = null
   try {
     watch(exchange, forwarded, answered.answer, usage, runtime)
@@ -225,7 +233,7 @@ async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Run
   const { error } = await relay.ended
   exchange.onGone = null
   exchange.marks.answered = clock.monotonic()
-  const usage = tally.usage(inputCharged(target, services.calibrations), error === null)
+  const usage = tally.usage(charge(target, services.calibrations), error === null)
   if (chain.observes) observeUsage(exchange, usage, runtime, services)
   const by = exchange.gone ? endedBy(exchange) : error === null ? 'provider' : 'upstream_error'
   const last = error === null ? 'data: [DONE]\n\n' : `data: ${errorBody(error, exchange.id)}\n\n`

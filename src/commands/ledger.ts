@@ -24,7 +24,8 @@ backup        writes a copy of the ledger as it is at one moment, while requests
               it with the ledger's name and -wal at its end.
 accept-loss   a ledger whose gateway was killed is whole only together with its log, the -wal beside it; where that is missing, damaged or
               another's, no start goes on by itself. This goes on with what is left, if that is a whole database: what was paid, held and
-              credited since the log began (some megabytes ago) is gone. The log that is there is kept with .aside at its end. Then verifies.
+              credited since the log began (some megabytes ago) is gone. The log that is there is kept with .aside at its
+              end. Then verifies.
 
 ${optionsHelp(flags)}
 `

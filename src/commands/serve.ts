@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/config.js'
 import { DEMO_SECRET } from '../config/keys.js'
+import { ConfigError } from '../config/problems.js'
 import { Gateway } from '../gateway.js'
 import { createLog, droppedLine, type Log } from '../telemetry/log.js'
 import { createOutput, toDescriptor } from '../telemetry/output.js'
@@ -39,7 +40,14 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   // Signals that come while it starts must not leave a half-started process behind.
   const stopping = new Stopping()
-  const gateway = await start(file, io, make)
+  let gateway: Gateway
+  try {
+    gateway = await start(file, io, make)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    io.stderr(`${error.message}\n${remedy(error)}`)
+    return 2
+  }
   for (const warning of gateway.warnings) io.stderr(`warning: ${warning}\n`)
   greet(gateway, io, log as Log)
   process.on('SIGHUP', () => void gateway.reload())
@@ -56,13 +64,24 @@ async function start(file: string, io: Io, log: (config: Config) => Log): Promis
   try {
     return await Gateway.start({ file, env: io.env, log })
   } catch (error) {
-    // What the socket of the ops listener says is the cause of its error.
-    throw notListening(error, 'listen', file) ?? notListening((error as Error).cause, 'ops', file) ?? error
+    // What the sockets of the other listeners say is the cause of their errors.
+    const { cause, message } = error as Error
+    throw notListening(error, 'listen', file) ?? notListening(cause, message.startsWith('admin') ? 'admin' : 'ops', file) ?? error
   }
 }
 
+/** What to do about a config that can not be used, where the problems themselves do not say it. */
+function remedy({ problems }: ConfigError): string {
+  if (problems.some(({ path, message }) => path === '' && message.endsWith('there is no such file')))
+    return 'Write a first one: model-gateway init. Or name the one that there is: model-gateway serve -c FILE\n'
+  const variables = problems.flatMap(({ message }) => /^the environment has no variable (\w+)/.exec(message)?.[1] ?? [])
+  if (variables.length === 0) return ''
+  const set = [...new Set(variables)].map(name => `${name}=…`).join(' ')
+  return `Set what is missing before the start: export ${set}\n`
+}
+
 /** An address that can not be had, in words for the operator; `undefined` for any other error. */
-function notListening(error: unknown, section: 'listen' | 'ops', file: string): Error | undefined {
+function notListening(error: unknown, section: 'listen' | 'ops' | 'admin', file: string): Error | undefined {
   const { code, port, address } = (error ?? {}) as NodeJS.ErrnoException & { port?: number; address?: string }
   if (port === undefined) return undefined
   if (code === 'EADDRINUSE')
@@ -104,15 +123,24 @@ function makeLog(config: Config): Log {
 }
 
 function greet(gateway: Gateway, io: Io, log: Log): void {
-  const { config, listener, ops } = gateway
+  const { config, listener, ops, admin, adminToken } = gateway
   const address = `${config.tls === null ? 'http' : 'https'}://${shown(listener.host)}:${listener.port}`
   if (process.stdout.isTTY !== true) {
     log.info('listening', { address, version: VERSION, file: config.file })
     if (ops !== null) log.info('ops', { address: `http://${shown(ops.host)}:${ops.port}` })
+    if (admin !== null) {
+      log.info('admin', { address: `http://${shown(admin.host)}:${admin.port}` })
+      if (config.admin_token === null) log.warn('nobody can open the page: its token is shown on a terminal only; set admin_token')
+    }
     return
   }
   const lines = [
     `model-gateway ${VERSION} listens on ${address}`,
+    ...(admin === null
+      ? []
+      : [
+          `page       http://${shown(admin.host)}:${admin.port}/${config.admin_token === null ? `#token=${adminToken}` : ' (opens with admin_token)'}`,
+        ]),
     ...(ops === null ? [] : [`metrics    http://${shown(ops.host)}:${ops.port}/metrics`]),
     `providers  ${[...config.providers.values()].map(({ name, kind, api_key }) => `${name}${api_key === null && kind !== 'sandbox' ? ' (no key)' : ''}`).join(', ')}`,
     `models     ${config.models.size}, keys ${config.keys.size}, policies ${config.policies.map(({ use }) => use).join(' ')}`,

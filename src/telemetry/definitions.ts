@@ -1,5 +1,5 @@
-import { Gauge, type Registry } from 'prom-client'
 import { CounterFamily, HistogramFamily } from './families.js'
+import { Gauge, type Registry } from './prometheus.js'
 
 const PREFIX = 'model_gateway_'
 
@@ -66,6 +66,12 @@ export function define(registry: Registry) {
         'Held input tokens over those that the provider reported; 1 is exact, below 1 too low.',
         ESTIMATE,
         'model',
+      ),
+      tokenizer: counter(
+        'tokenizer_requests_total',
+        'Requests whose input a module was to count, by result: counted, timeout, failed, resting (not asked, since it failed often).',
+        'model',
+        'result',
       ),
       upstreamRequests: counter('upstream_requests_total', 'Attempts at a provider, by result.', 'provider', 'result'),
       upstreamRetries: counter('upstream_retries_total', 'Attempts that followed a failed one of the same request.', 'provider'),
