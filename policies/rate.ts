@@ -1,6 +1,5 @@
 import type { Key } from '../src/config/config.js'
 import type { GatewayError } from '../src/errors.js'
-import type { Ended } from '../src/exchange.js'
 import { keyRequests, keyTokens } from '../src/ledger/counters.js'
 import type { Claim, Counter, Reading } from '../src/ledger/ledger.js'
 import type { HeaderFields, Host, Policy, PolicyFactory } from '../src/policy.js'
@@ -40,8 +39,8 @@ export default ((_options, host): Policy => ({
     const counters = watched(exchange.key, exchange.at, host)
     if (counters.length === 0) return undefined
     const found = counters.map(({ counter }) => exchange.readings.find(reading => same(reading.counter, counter)))
-    if (found.every(reading => reading !== undefined)) return fields(counters, found, exchange, error)
-    return host.read(counters.map(({ counter }) => counter)).then(readings => fields(counters, readings, exchange, error))
+    if (found.every(reading => reading !== undefined)) return fields(counters, found, host.now(), error)
+    return host.read(counters.map(({ counter }) => counter)).then(readings => fields(counters, readings, host.now(), error))
   },
 })) satisfies PolicyFactory
 
@@ -67,25 +66,25 @@ function same(a: Counter, b: Counter): boolean {
   return a.meter === b.meter && a.window.kind === b.window.kind && a.window.start === b.window.start && a.subject === b.subject
 }
 
-/** Of the request windows, the one nearest to its end of quota is told: after a refusal, the one that refused. */
-function fields(counters: readonly Watched[], readings: readonly Reading[], { at }: Ended, error: GatewayError | undefined): HeaderFields {
+/** Of the request windows, the one nearest to its end of quota is told: after a refusal, the one that refused. Seconds count from now: an answer may have taken long. */
+function fields(counters: readonly Watched[], readings: readonly Reading[], now: number, error: GatewayError | undefined): HeaderFields {
   const told: Record<string, string> = {}
   let nearest: { watched: Watched; left: bigint } | undefined
   const refusing = counters.some(({ code }) => code === error?.code && code !== 'rate_limit_tpm')
   for (const [i, watched] of counters.entries()) {
     const { posted, pending } = readings[i] as Reading
     const left = watched.ceiling - posted - pending
-    if (watched.code === 'rate_limit_tpm') Object.assign(told, triple('tokens', watched, left, at))
+    if (watched.code === 'rate_limit_tpm') Object.assign(told, triple('tokens', watched, left, now))
     else if (refusing ? watched.code === error?.code : nearest === undefined || left < nearest.left) nearest = { watched, left }
   }
-  if (nearest !== undefined) Object.assign(told, triple('requests', nearest.watched, nearest.left, at))
+  if (nearest !== undefined) Object.assign(told, triple('requests', nearest.watched, nearest.left, now))
   return told
 }
 
-function triple(of: 'requests' | 'tokens', { ceiling, counter }: Watched, left: bigint, at: number): Record<string, string> {
+function triple(of: 'requests' | 'tokens', { ceiling, counter }: Watched, left: bigint, now: number): Record<string, string> {
   return {
     [`x-ratelimit-limit-${of}`]: String(ceiling),
     [`x-ratelimit-remaining-${of}`]: String(left > 0n ? left : 0n),
-    [`x-ratelimit-reset-${of}`]: String(Math.max(1, Math.ceil((counter.window.end - at) / 1000))),
+    [`x-ratelimit-reset-${of}`]: String(Math.max(1, Math.ceil((counter.window.end - now) / 1000))),
   }
 }

@@ -14,6 +14,7 @@ export interface ChainFacts {
   readonly config: Config
   readonly windows: Windows
   readonly ledger: Pick<Ledger, 'read'>
+  readonly now: () => number
   readonly log: (policy: string, message: string, fields?: Readonly<Record<string, unknown>>) => void
   readonly fault: HookFault
 }
@@ -24,7 +25,9 @@ export async function buildChain(facts: ChainFacts): Promise<Chain> {
   const policies: Policy[] = []
   for (const use of facts.config.policies) {
     try {
-      policies.push(await build(use, facts))
+      const policy = await build(use, facts)
+      policies.push(policy)
+      checkCodes(use.use, policy.codes)
     } catch (error) {
       problems.push({ ...placeOf(use), path: 'policies', message: (error as Error).message })
     }
@@ -50,6 +53,16 @@ async function build(use: PolicyUse, facts: ChainFacts): Promise<Policy> {
   return policy as unknown as Policy
 }
 
+/** Label values of metrics: few, and of one shape. */
+const CODES_MAX = 32
+const CODE = /^[a-z][a-z0-9_]{0,63}$/
+
+function checkCodes(use: string, codes: unknown): void {
+  if (codes === undefined) return
+  if (Array.isArray(codes) && codes.length <= CODES_MAX && codes.every(code => typeof code === 'string' && CODE.test(code))) return
+  throw new Error(`policy ${JSON.stringify(use)} has codes that are no list of at most ${CODES_MAX} names like "too_many_in_flight"`)
+}
+
 /** What `with` says, held against the schema that the module exports. A policy without one takes no options. */
 function optionsOf(use: PolicyUse, schema: unknown): unknown {
   const given = use.with ?? {}
@@ -63,10 +76,11 @@ function optionsOf(use: PolicyUse, schema: unknown): unknown {
   return value
 }
 
-function hostFor(policy: string, { config, windows, ledger, log }: ChainFacts): Host {
+function hostFor(policy: string, { config, windows, ledger, now, log }: ChainFacts): Host {
   return {
     keys: config.keys,
     window: windows,
+    now,
     read: counters => ledger.read(counters),
     error: (code, message, options) => new GatewayError(code, message, options),
     log: (message, fields) => log(policy, message, fields),

@@ -45,6 +45,11 @@ export class Chain {
     return this.#amend.length > 0
   }
 
+  /** The codes that its policies call their own. */
+  get codes(): ReadonlySet<string> {
+    return new Set(this.#policies.flatMap(({ codes = [] }) => codes))
+  }
+
   get names(): readonly string[] {
     return this.#policies.map(policy => policy.name)
   }

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { connect } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { isMainThread } from 'node:worker_threads'
+import { type Live, tell } from './control/live.js'
 import { filter, OPERATIONS, type Operations } from './control/operations.js'
 import { type Address, addressOf, socketOf } from './control/place.js'
 import { decode, encode, encodeRecord, RequestError } from './control/wire.js'
@@ -13,6 +14,8 @@ export interface ControlOptions {
   readonly ledger: SqliteLedger
   /** The ledger's path, as configured: the socket lies beside it. */
   readonly path: string
+  /** What `POST /watch` tells of; without it there is nothing to watch. */
+  readonly live?: Live
   /** Hears what went wrong with an answer; whoever asked gets its message too. */
   readonly failed: (error: unknown) => void
 }
@@ -28,17 +31,29 @@ const BODY_MAX = 64 * 1024
 
 /**
  * Listens on a Unix socket beside the ledger's file, for its owner alone (mode 0600): whoever may read and write the file may do so here.
- * One operation is one `POST /<name>` with JSON, see control/operations.ts; `POST /records` is answered with a line of JSON per record.
+ * One operation is one `POST /<name>` with JSON, see control/operations.ts; `POST /records` is answered with a line of JSON per record,
+ * `POST /watch` with one for each request as it ends, until the asker leaves.
  * `null` for a ledger without a place for a socket. A socket that a crash has left is replaced; rejects where another process answers on it,
  * or it can not be made.
  */
-export async function startControl({ ledger, path, failed }: ControlOptions): Promise<Control | null> {
+export async function startControl({ ledger, path, live, failed }: ControlOptions): Promise<Control | null> {
   const socket = socketOf(path)
   if (socket === null) return null
   const address = addressOf(socket)
   const server = createServer({ maxHeaderSize: 8192, headersTimeout: 5000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 })
   server.maxConnections = 32
+  const watchers = new Set<{ readonly end: () => void }>()
+  const watch = (asked: Live, response: ServerResponse): void => {
+    const watcher = tell(response, asked)
+    watchers.add(watcher)
+    response.once('close', () => watchers.delete(watcher))
+  }
   server.on('request', (request, response) => {
+    if (request.url === '/watch' && request.method === 'POST' && live !== undefined) {
+      request.resume()
+      watch(live, response)
+      return
+    }
     answer(ledger, request, response).catch(error => {
       if (!(error instanceof RequestError)) failed(error)
       fail(response, error, ledger.failure)
@@ -58,6 +73,7 @@ export async function startControl({ ledger, path, failed }: ControlOptions): Pr
   return {
     socket,
     close: () => {
+      for (const { end } of watchers) end()
       closed ??= close(server, address)
       return closed
     },

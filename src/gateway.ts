@@ -3,6 +3,7 @@ import type { Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
+import type { Live, State } from './control/live.js'
 import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
 import { type Check, type Ops, startOps } from './http/admin.js'
@@ -13,9 +14,9 @@ import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Calibrations } from './metering/calibrations.js'
-import { Offload } from './offload.js'
+import { Offload } from './offload/offload.js'
 import { readConfig } from './read-config.js'
-import type { Services } from './runtime.js'
+import type { Runtime, Services } from './runtime.js'
 import { Serving } from './serving.js'
 import { type SetUpFacts, setUp } from './set-up.js'
 import { collect } from './telemetry/gauges.js'
@@ -39,7 +40,10 @@ export interface GatewayOptions {
 interface Parts extends SetUpFacts {
   readonly services: Services
   readonly options: GatewayOptions
-  readonly loaded: Loaded
+  /** What a reload can not change. */
+  readonly begun: ReadonlyMap<string, string>
+  readonly warnings: readonly string[]
+  readonly files: readonly string[]
   readonly metrics: Metrics
   readonly recent: Recent
   readonly serving: Serving
@@ -62,6 +66,8 @@ export class Gateway {
   readonly #parts: Parts
   #files: readonly string[]
   #configProblem: string | null = null
+  /** Settings of the file that differ from what runs. */
+  #restart: readonly string[] = []
   #reloading: Promise<unknown> = Promise.resolve()
   #stopped: Promise<void> | null = null
 
@@ -108,12 +114,13 @@ export class Gateway {
       }
       const facts: SetUpFacts = { ledger, log, services }
       const runtime = await setUp(config, providers, facts)
-      undo.unshift(() => runtime.upstreams.close())
+      // Not closed over: what lives on here would keep the first config with it.
+      undo.unshift(closeRuntime.bind(null, runtime))
       metrics = createMetrics({
         version: VERSION,
         node: process.version,
         sqlite: sqliteVersion(),
-        labels: labelsOf(config),
+        labels: labelsOf(runtime),
         collect: () => collect(serving.runtime, ledger, calibrations, clock.now()),
         failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
         process: true,
@@ -133,9 +140,30 @@ export class Gateway {
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
-      const control = await openControl(ledger, config, log)
-      gateway = new Gateway({ ...facts, services, options, loaded, metrics, recent, serving, listener, ops, control, recovered, watch })
-      watch.follow(loaded.files)
+      const state = (): State => {
+        const { open_holds, held_rial, oldest_hold_at } = ledger.stats()
+        return { at: clock.now(), version: VERSION, in_flight: serving.inFlight, open_holds, held_rial, oldest_hold_at }
+      }
+      const control = await openControl(ledger, config, { recent, state }, log)
+      const begun = lasting(config)
+      const { warnings, files } = loaded
+      gateway = new Gateway({
+        ...facts,
+        services,
+        options,
+        begun,
+        warnings,
+        files,
+        metrics,
+        recent,
+        serving,
+        listener,
+        ops,
+        control,
+        recovered,
+        watch,
+      })
+      watch.follow(files)
       if (changed) void gateway.reload()
       return gateway
     } catch (error) {
@@ -145,12 +173,12 @@ export class Gateway {
   }
 
   private constructor(parts: Parts) {
-    const { listener, ops, ledger, loaded, recovered, log, metrics } = parts
+    const { listener, ops, ledger, warnings, files, recovered, log, metrics } = parts
     this.#parts = parts
     this.listener = listener
     this.ops = ops
     this.ledger = ledger
-    this.warnings = loaded.warnings
+    this.warnings = warnings
     this.recovered = recovered
     for (const hold of recovered) {
       metrics.recovered(1, hold.record.model)
@@ -161,7 +189,7 @@ export class Gateway {
         ...(hold.record.key === null ? {} : { key: hold.record.key }),
       })
     }
-    this.#files = loaded.files
+    this.#files = files
   }
 
   /** The one that new requests run under. */
@@ -174,15 +202,17 @@ export class Gateway {
     const { serving, ledger, services } = this.#parts
     const { failure } = ledger
     return [
-      {
-        name: 'config',
-        ok: true,
-        ...(this.#configProblem === null ? {} : { reason: `the file on disk is bad, an older config runs: ${this.#configProblem}` }),
-      },
+      { name: 'config', ok: true, ...this.#configReason() },
       failure === null ? { name: 'ledger', ok: true } : { name: 'ledger', ok: false, reason: failure },
       serving.draining ? { name: 'draining', ok: false, reason: 'the gateway is stopping' } : { name: 'draining', ok: true },
       ...targetChecks(services.health.reports(services.clock.monotonic())),
     ]
+  }
+
+  #configReason(): { readonly reason?: string } {
+    if (this.#configProblem !== null) return { reason: `the file on disk is bad, an older config runs: ${this.#configProblem}` }
+    if (this.#restart.length > 0) return { reason: `the file on disk changes what takes a restart: ${this.#restart.join(', ')}` }
+    return {}
   }
 
   /** Reads the config again. False: it is bad, which is logged, and everything stays as it was. Reloads run one after the other. */
@@ -193,39 +223,48 @@ export class Gateway {
   }
 
   async #reload(): Promise<boolean> {
-    const { options, serving, metrics, log, listener, watch, services } = this.#parts
+    const { options, serving, metrics, log, watch } = this.#parts
     if (serving.draining) return false
-    const before = serving.runtime
+    let files = this.#files
+    let runtime: Runtime | undefined
     try {
       const { loaded, providers } = await readConfig(options.file, options.env)
-      const runtime = await setUp(loaded.config, providers, this.#parts, before)
-      this.#files = loaded.files
-      watch.follow(loaded.files)
-      for (const warning of loaded.warnings) log.warn(warning)
-      for (const section of needRestart(before.config, loaded.config))
-        log.warn(`a change of ${section} takes a restart; the old value stays`)
-      if (loaded.config.tls !== null) listener.secure(loaded.config.tls)
-      log.setLevel(loaded.config.log.level)
-      metrics.labels(labelsOf(loaded.config))
-      services.health.keep(targetNames(runtime))
-      showHealth(loaded.config, services.health, metrics, services.clock.monotonic())
-      const over = serving.switch(runtime)
-      void over.then(async () => {
-        await before.chain.close()
-        await before.upstreams.close(runtime.upstreams)
-      })
-      this.#configProblem = null
-      metrics.configReload(true)
+      files = loaded.files
+      const before = serving.runtime
+      runtime = await setUp(loaded.config, providers, this.#parts, before)
+      this.#put(loaded, runtime)
+      void serving.switch(runtime).then(() => closeRuntime(before))
       log.info('the config was reloaded', { file: loaded.config.file })
       return true
     } catch (error) {
+      if (runtime !== undefined) await closeRuntime(runtime)
       // A change of a file that the bad config names may mend it.
-      if (error instanceof ConfigError) watch.follow([...new Set([...this.#files, ...error.files])])
+      const named = error instanceof ConfigError ? error.files : []
+      watch.follow([...new Set([...this.#files, ...files, ...named])])
       this.#configProblem = (error as Error).message
       metrics.configReload(false)
       for (const line of this.#configProblem.split('\n')) log.error(`the config was not reloaded: ${line}`)
       return false
     }
+  }
+
+  /** What lies outside of a runtime becomes as this config says. */
+  #put(loaded: Loaded, runtime: Runtime): void {
+    const { begun, serving, metrics, log, listener, watch, services } = this.#parts
+    const { config, files, warnings } = loaded
+    if (config.tls !== null) listener.secure(config.tls)
+    listener.limit(config.limits.connections)
+    for (const warning of warnings) log.warn(warning)
+    this.#restart = [...lasting(config)].filter(([setting, text]) => begun.get(setting) !== text).map(([setting]) => setting)
+    for (const setting of this.#restart) log.warn(`a change of ${setting} takes a restart; the old value stays`)
+    log.setLevel(config.log.level)
+    metrics.labels(labelsOf(runtime))
+    services.health.keep(targetNames(runtime, serving.runtime))
+    showHealth(config, services.health, metrics, services.clock.monotonic())
+    this.#files = files
+    watch.follow(files)
+    this.#configProblem = null
+    metrics.configReload(true)
   }
 
   /** Lets what is under way end (`drain_timeout`), then stops everything. Called again, it is the same stop. */
@@ -239,8 +278,7 @@ export class Gateway {
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
-    await serving.runtime.chain.close()
-    await serving.runtime.upstreams.close()
+    await closeRuntime(serving.runtime)
     await services.offload.close()
     await control?.close()
     await services.calibrations.flush().catch(unkept(log))
@@ -256,29 +294,34 @@ function unkept(log: Log): (error: unknown) => void {
 }
 
 /** A disk may have no sockets: that keeps the command line from a running gateway, and nobody else. */
-async function openControl(ledger: SqliteLedger, config: Config, log: Log): Promise<Control | null> {
+async function openControl(ledger: SqliteLedger, config: Config, live: Live, log: Log): Promise<Control | null> {
   try {
     const failed = (error: unknown): void => log.warn('the control socket failed to answer', { error })
-    return await startControl({ ledger, path: config.ledger.path, failed })
+    return await startControl({ ledger, path: config.ledger.path, live, failed })
   } catch (error) {
     log.warn('there is no control socket: the command line can reach the ledger only while the gateway is stopped', { error })
     return null
   }
 }
 
-function labelsOf(config: Config) {
-  return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: new Set<string>() }
+function labelsOf({ config, chain }: Runtime) {
+  return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: chain.codes }
 }
 
-/** Settings whose change a reload can not bring about. */
-function needRestart(before: Config, after: Config): string[] {
-  const of = ({ listen, ops, ledger, tls }: Config): Record<string, unknown> => ({
+async function closeRuntime({ chain, upstreams }: Runtime): Promise<void> {
+  await chain.close()
+  await upstreams.close()
+}
+
+/** What this process keeps from its start to its end, whatever is reloaded: by setting, as text to compare. */
+function lasting({ listen, ops, ledger, tls, log }: Config): ReadonlyMap<string, string> {
+  const settings = {
     listen,
     ops,
     ledger,
     tls: tls === null,
     'tls.client_ca': tls?.client_ca == null,
-  })
-  const [old, now] = [of(before), of(after)]
-  return Object.keys(old).filter(setting => JSON.stringify(old[setting]) !== JSON.stringify(now[setting]))
+    'log.format': log.format,
+  }
+  return new Map(Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)]))
 }

@@ -6,10 +6,10 @@ import { ANONYMOUS } from './exchange.js'
 import { checkBodyHeaders, readBody } from './http/body.js'
 import { errorFields, passedDown } from './http/headers.js'
 import { endWithin, sendJson, sendStreamHead } from './http/respond.js'
-import type { JsonObject } from './json.js'
 import type { Claim, EndedBy, EndingRecord } from './ledger/ledger.js'
+import { priceText } from './metering/price.js'
 import { NO_USAGE, type Usage } from './metering/usage.js'
-import { INLINE_BYTES_MAX } from './offload.js'
+import type { Pieces } from './pieces.js'
 import type { HeaderFields, Outcome } from './policy.js'
 import { refusal } from './refusal.js'
 import type { Runtime, Services } from './runtime.js'
@@ -18,6 +18,7 @@ import { inputCharged, sizeOf } from './sizing.js'
 import { checked, type Question, readQuestion, understand } from './understand.js'
 import { Abandoned, type Billable, callIds, type Forwarded, forward } from './upstream/fallback.js'
 import { cutOff, StreamRelay } from './upstream/relay.js'
+import type { WholeAnswer } from './upstream/whole.js'
 
 /** How an exchange went: what the log and the metrics are told. */
 export interface Ran {
@@ -51,7 +52,7 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   const { config, chain } = runtime
   const { clock, ledger } = services
   exchange.key = await identify(exchange, runtime)
-  checkBodyHeaders(exchange.request)
+  checkBodyHeaders(exchange.request, config.limits.body)
   if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
   const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request, services.bodies)
   exchange.bodyBytes = bytes.length
@@ -80,13 +81,13 @@ export async function identify(exchange: Exchange, { chain, config }: Runtime): 
 }
 
 /** What the bytes ask for: here where they are few or a policy amends them, else on the thread for large bodies. */
-async function ask(bytes: Buffer, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): Promise<Question> {
+async function ask(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): Promise<Question> {
   const { chain } = runtime
-  if (bytes.length > INLINE_BYTES_MAX && !chain.amends) {
-    exchange.parse = () => readQuestion(bytes, endpoint)
+  if (bytes.many && !chain.amends) {
+    exchange.parse = () => readQuestion(bytes.joined(), endpoint)
     return offload.ask(bytes, endpoint, runtime, exchange.key, callIds(exchange))
   }
-  let body = readQuestion(bytes, endpoint)
+  let body = readQuestion(bytes.joined(), endpoint)
   if (chain.amends) body = checked(await chain.amend(body, exchange), endpoint)
   exchange.parse = () => body
   return understand(body, endpoint, runtime, exchange.key)
@@ -106,22 +107,8 @@ function admissionRecord(exchange: Exchange, { model, stream }: Question, claims
     trace_id: exchange.traceId,
     held_tokens: estimate.input + estimate.output,
     held_rial: claims.some(claim => claim.counter.meter === 'rial') ? exchange.estimateRial : 0n,
-    price: model.price === null ? 'null' : priceText(model.price),
+    price: priceText(model.price),
   }
-}
-
-function priceText({
-  input,
-  cached_input,
-  output,
-  request,
-}: {
-  input: bigint
-  cached_input: bigint
-  output: bigint
-  request: bigint
-}): string {
-  return `{"input":${input},"cached_input":${cached_input},"output":${output},"request":${request}}`
 }
 
 /** All claims are admitted, durably: from here every way out ends the hold, once. */
@@ -172,7 +159,7 @@ async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runt
   const usage = tally.usage(inputCharged(target, services.calibrations), true)
   let error: GatewayError | null = null
   try {
-    watch(exchange, forwarded, answered.answer.json, usage, runtime)
+    watch(exchange, forwarded, answered.answer, usage, runtime)
   } catch (fault) {
     error = cutOff(fault)
   }
@@ -292,10 +279,10 @@ async function headerFields(
   return { ...passedDown(answered.headers, provider.requestIdHeader ?? 'x-request-id'), ...fields }
 }
 
-function watch(exchange: Exchange, { target }: Forwarded, data: JsonObject, usage: Usage, { chain }: Runtime): void {
+function watch(exchange: Exchange, { target }: Forwarded, answer: WholeAnswer, usage: Usage, { chain }: Runtime): void {
   if (!chain.observes) return
   chain.observe(exchange as Held, { kind: 'head', status: 200, target: target.model })
-  chain.observe(exchange as Held, { kind: 'event', data })
+  chain.observe(exchange as Held, { kind: 'event', data: answer.json })
   chain.observe(exchange as Held, { kind: 'usage', usage })
 }
 

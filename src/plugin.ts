@@ -1,7 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { isPath } from './config/sections.js'
 import { isObject } from './json.js'
 
 /** Imports a module by the name that the config uses; where it lies is decided by what the name looks like. */
@@ -22,12 +24,24 @@ export function names(folder: URL): string[] {
 
 /** The module that `use` names: a file of the folder, a path that begins with a dot (or is absolute), or a package. Throws an Error with a remedy. */
 export async function importPlugin(use: string, place: PluginPlace): Promise<Record<string, unknown>> {
-  const url = locate(use, place)
-  return (await import(url.href)) as Record<string, unknown>
+  return (await import(locate(use, place).href)) as Record<string, unknown>
+}
+
+/** A module stays loaded under its URL: with what the file holds in it, a file that was edited is another module. What it imports itself is not. */
+function asItIs(file: string): URL {
+  const url = pathToFileURL(file)
+  try {
+    url.searchParams.set('sha256', createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16))
+    // CommonJS goes by the file's name alone.
+    Reflect.deleteProperty(createRequire(file).cache, realpathSync(file))
+  } catch {
+    // The import says what is wrong with it.
+  }
+  return url
 }
 
 function locate(use: string, place: PluginPlace): URL {
-  if (/^\.{0,2}\//.test(use)) return pathToFileURL(resolve(dirname(place.configFile), use))
+  if (isPath(use)) return asItIs(resolve(dirname(place.configFile), use))
   if (names(place.folder).includes(use)) return new URL(`${use}.js`, place.folder)
   const require = createRequire(place.configFile)
   const entry = exported(use, require)

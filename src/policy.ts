@@ -28,6 +28,8 @@ export type Outcome =
 /** A rule that requests pass. Hooks are optional, run in the order of gateway.yaml, and return what they contribute. */
 export interface Policy {
   readonly name: string
+  /** What it calls its own refusals: metrics tell these apart, and count any other as `other`. At most 32, of small letters, digits and `_`. */
+  readonly codes?: readonly string[]
   /** Who asks? Runs before the body is read. The first key that is returned counts. */
   identify?(exchange: Arrived): MaybePromise<Key | undefined>
   /** Another body in its place, before anything is priced. */
@@ -51,6 +53,8 @@ export interface Host {
   readonly keys: ReadonlyMap<string, Key>
   /** The window of a kind at a moment (ms since the epoch), in the configured zone. */
   window(kind: WindowKind, at: number): Window
+  /** Now, in milliseconds since the epoch, by the clock that windows go by. */
+  now(): number
   read(counters: readonly Counter[]): Promise<Reading[]>
   /** The refusal to throw; a code of the policy's own brings its own status. */
   error(code: string, message: string, options?: ErrorOptions): GatewayError

@@ -29,17 +29,23 @@ export async function setUp(
     config,
     windows: find,
     ledger,
+    now: () => services.clock.now(),
     log: (policy, message, fields) => log.policy(policy, message, fields),
     fault: (policy, hook, error) => services.fault(`hook ${hook} of a policy failed`, error, { policy }),
   })
-  await openAccounts(config, ledger, services.clock.now())
-  return {
-    config,
-    chain,
-    catalog: new Catalog(config),
-    upstreams: await Upstreams.start(config, providers, before?.upstreams),
-    windows: find,
-    iso: at => isoTime(at, place),
+  try {
+    await openAccounts(config, ledger, services.clock.now())
+    return {
+      config,
+      chain,
+      catalog: new Catalog(config),
+      upstreams: await Upstreams.start(config, providers, before?.upstreams),
+      windows: find,
+      iso: at => isoTime(at, place),
+    }
+  } catch (error) {
+    await chain.close()
+    throw error
   }
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from './clock.js'
 import type { GatewayError } from './errors.js'
 import type { Exchange } from './exchange.js'
 import type { EndedBy, EndingRecord, Settlement } from './ledger/ledger.js'
-import { cost } from './metering/price.js'
+import { cost, priceText } from './metering/price.js'
 import type { Usage } from './metering/usage.js'
 import type { Billable } from './upstream/fallback.js'
 
@@ -39,6 +39,7 @@ export function settlement(exchange: Exchange, billable: Billable, end: End, clo
 /** The second half of the usage record. */
 export function ending(exchange: Exchange, end: End & { readonly cost: bigint }, billable: Billable | null, clock: Clock): EndingRecord {
   const { usage } = end
+  const model = billable?.target.model ?? exchange.model
   const held = exchange.estimateRial
   const now = clock.monotonic()
   const { first } = exchange.marks
@@ -54,7 +55,8 @@ export function ending(exchange: Exchange, end: End & { readonly cost: bigint },
     overrun_rial: end.cost > held ? end.cost - held : 0n,
     status: end.status,
     code: end.error?.code ?? null,
-    provider: billable?.target.model.provider.name ?? exchange.model.provider.name,
+    provider: model.provider.name,
+    price: priceText(model.price),
     upstream_request_id: billable?.upstreamRequestId ?? null,
     attempts: JSON.stringify(exchange.tried),
     ttft_ms: exchange.stream && first !== undefined ? Math.round(first - exchange.since) : null,

@@ -5,6 +5,7 @@ import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { GatewayError } from './errors.js'
 import { parseBody } from './http/body.js'
 import { isObject, type Json, type JsonObject } from './json.js'
+import type { Pieces } from './pieces.js'
 import type { Wires } from './upstream/upstream.js'
 
 /** What a request asks for, once its body is understood: all that the rest of its way needs. */
@@ -15,6 +16,8 @@ export interface Question {
   readonly stream: boolean
   /** The client wants the usage chunk of a stream. */
   readonly includeUsage: boolean
+  /** The body itself, where it was large and another thread has understood it. */
+  readonly bytes?: Pieces
 }
 
 /** A place that may answer, and what it would be sent. */
@@ -23,6 +26,8 @@ export interface Target extends Place {
   readonly body: JsonObject
   /** The same in the provider's wire, as bytes, where it has been made already. */
   readonly outgoing?: Uint8Array
+  /** Names of the fields of `body`, where to make it here would cost a parse. */
+  readonly fields?: readonly string[]
   /** Raw: what the model has taught is not in it (sizing.ts). */
   readonly estimate: Estimate
   /** Input tokens that no byte-level tokenizer exceeds, where the model asks for such a hold. */

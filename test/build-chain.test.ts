@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { buildChain } from '../src/build-chain.js'
@@ -5,7 +6,7 @@ import type { Config } from '../src/config/config.js'
 import { ConfigError } from '../src/config/problems.js'
 import { GatewayError } from '../src/errors.js'
 import { importPlugin, names, POLICIES } from '../src/plugin.js'
-import { asked, host, keyOf, tehran } from './support/exchanges.js'
+import { AT, asked, host, keyOf, tehran } from './support/exchanges.js'
 
 type Files = Parameters<Test['testdir']>[0]
 
@@ -29,6 +30,7 @@ async function built(t: Test, files: Files, policies: readonly (string | readonl
     config,
     windows: tehran,
     ledger: host(),
+    now: () => AT,
     log: (...line) => logged.push(line),
     fault: (...fault) => logged.push(fault),
   })
@@ -50,6 +52,34 @@ t.test('a module by its path, beside the config or elsewhere', async t => {
   const folder = t.testdir({ 'mine.mjs': telling('absolute') })
   const module = await importPlugin(join(folder, 'mine.mjs'), { folder: POLICIES, configFile: '/nowhere/gateway.yaml' })
   t.type(module.default, 'function')
+})
+
+t.test('a file that was edited is another module, one that was not is the same', async t => {
+  const common = (count: number) => `module.exports = { default: () => ${count} }\n`
+  const folder = t.testdir({ 'a.mjs': 'export default () => 1\n', 'b.cjs': common(1) })
+  const load = (file: string) => importPlugin(join(folder, file), { folder: POLICIES, configFile: '/nowhere/gateway.yaml' })
+  const made = async (file: string) => {
+    const { default: factory } = await load(file)
+    return (typeof factory === 'function' ? factory : (factory as { readonly default: () => number }).default)()
+  }
+  t.strictSame([await made('a.mjs'), await made('b.cjs')], [1, 1])
+  t.equal(await load('a.mjs'), await load('a.mjs'))
+  writeFileSync(join(folder, 'a.mjs'), 'export default () => 2\n')
+  writeFileSync(join(folder, 'b.cjs'), common(2))
+  t.strictSame([await made('a.mjs'), await made('b.cjs')], [2, 2])
+})
+
+t.test('the codes of policies are known, and are names', async t => {
+  const policy = (codes: string) => `export default () => ({ name: 'x', codes: ${codes} })\n`
+  const { chain } = await built(t, { 'a.mjs': policy('["too_many", "closed"]'), 'b.mjs': policy('[]') }, ['./a.mjs', 'auth', './b.mjs'])
+  t.strictSame(chain.codes, new Set(['too_many', 'closed']))
+  for (const wrong of ['"too_many"', '[1]', '["Too many"]', '[""]', '["a".repeat(65)]', 'Array(33).fill("a")']) {
+    await t.rejects(
+      built(t, { 'c.mjs': policy(wrong) }, ['./c.mjs']),
+      { message: /^gateway\.yaml:3:5: .*has codes that are no list/ },
+      wrong,
+    )
+  }
 })
 
 t.test('a package, however it exports itself', async t => {

@@ -1,16 +1,20 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { request as httpRequest } from 'node:http'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openBooks } from '../src/control/books.js'
+import { connectTo } from '../src/control/client.js'
+import type { LiveEvent, State } from '../src/control/live.js'
 import { addressOf, socketOf } from '../src/control/place.js'
 import { decode, decodeRecord, encode, encodeRecord } from '../src/control/wire.js'
 import { startControl } from '../src/control.js'
 import { openLedger } from '../src/ledger/sqlite.js'
+import type { Access } from '../src/telemetry/log.js'
+import type { RecentExchange } from '../src/telemetry/recent.js'
 import { request } from './support/command.js'
 
 const AT = Date.parse('2026-07-01T12:00:00+03:30')
@@ -239,4 +243,63 @@ t.test('amounts cross the wire with all their digits', async t => {
     cost_rial: null,
     overrun_rial: null,
   })
+})
+
+t.test('watching: what ends from then on, the state, and no more memory than a bound for a watcher that does not read', async t => {
+  const path = join(t.testdir(), 'ledger.db')
+  const ledger = await openLedger({ path, durability: 'process', create: true })
+  const listeners = new Set<(exchange: RecentExchange) => void>()
+  const state: State = { at: AT, version: '1', in_flight: 1, open_holds: 2, held_rial: 2n ** 60n, oldest_hold_at: null }
+  const recent = {
+    watch: (listener: (exchange: RecentExchange) => void = () => {}) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+  const control = await startControl({ ledger, path, live: { recent, state: () => state }, failed: error => t.fail(String(error)) })
+  if (control === null) throw new Error('no socket')
+  t.teardown(() => ledger.close())
+  const end = (request_id: string): void => {
+    const line = { request_id, cost_rial: 2n ** 60n, held_rial: null } as Access
+    for (const listener of listeners) listener({ line, state: 'settled' } as RecentExchange)
+  }
+
+  const remote = await connectTo(control.socket)
+  if (remote === null) throw new Error('nobody answers')
+  const leaving = new AbortController()
+  const seen: LiveEvent[] = []
+  for await (const event of remote.watch(leaving.signal)) {
+    seen.push(event)
+    if (seen.length === 1) end('req_1')
+    else leaving.abort()
+  }
+  t.strictSame(seen.slice(0, 2), [
+    { kind: 'state', state },
+    { kind: 'ended', state: 'settled', line: { request_id: 'req_1', cost_rial: 2n ** 60n, held_rial: null } },
+  ])
+  while (listeners.size > 0) await new Promise(resolve => setTimeout(resolve, 5))
+
+  const slow = httpRequest({ socketPath: addressOf(control.socket).path, path: '/watch', method: 'POST', agent: false })
+  slow.end()
+  const [response] = (await once(slow, 'response')) as [IncomingMessage]
+  response.pause()
+  while (listeners.size < 1) await new Promise(resolve => setTimeout(resolve, 5))
+  const count = 20_000
+  for (let i = 0; i < count; i++) end(`req_${'x'.repeat(500)}${i}`)
+  // It reads again: what is left of the flood comes, and then what was left out is told.
+  let text = ''
+  response.setEncoding('utf8').on('data', chunk => {
+    text += chunk
+  })
+  response.resume()
+  while (!text.includes('"kind":"missed"')) await new Promise(resolve => setTimeout(resolve, 20))
+  const missed = Number(/"kind":"missed","count":(\d+)/.exec(text)?.[1])
+  t.equal(missed + (text.match(/"kind":"ended"/g)?.length ?? 0), count, 'told or counted')
+  t.ok(missed > count / 2 && text.length < 4 * 1024 * 1024, `${missed} left out`)
+
+  const started = performance.now()
+  await control.close()
+  t.ok(performance.now() - started < 900, 'a watcher does not hold up the stop')
+  t.equal(listeners.size, 0)
+  slow.destroy()
 })

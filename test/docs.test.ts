@@ -14,7 +14,7 @@ import { anchors, blocks, links, prose } from './support/markdown.js'
 import { FIXTURES, ROOT } from './support/paths.js'
 import { provider } from './support/provider.js'
 
-const FOLDERS = ['', 'config/', 'policies/', 'src/', 'test/']
+const FOLDERS = ['', 'config/', 'config/deploy/', 'policies/', 'src/', 'test/']
 const DOCUMENTS = FOLDERS.flatMap(folder =>
   readdirSync(ROOT + folder)
     .filter(file => file.endsWith('.md'))

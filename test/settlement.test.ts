@@ -41,6 +41,7 @@ t.test('a settlement charges the target that answered, for what it delivered, at
       status: 200,
       code: null,
       provider: 'acme',
+      price: '{"input":1000000,"cached_input":500000,"output":2000000,"request":3}',
       upstream_request_id: 'theirs',
       attempts: '[{"target":"a","result":"answered","ms":1}]',
       ttft_ms: 251,

@@ -61,7 +61,8 @@ async function checkPolicies(config: Config): Promise<void> {
   const { windows } = await import('../ledger/windows.js')
   const quiet = (): void => {}
   const ledger = { read: async () => [] }
-  const chain = await buildChain({ config, windows: windows(config.timezone, config.month), ledger, log: quiet, fault: quiet })
+  const find = windows(config.timezone, config.month)
+  const chain = await buildChain({ config, windows: find, ledger, now: Date.now, log: quiet, fault: quiet })
   await chain.close()
 }
 

@@ -25,6 +25,8 @@ ${optionsHelp(flags)}
 const LOG_PENDING_MAX = 8 * 1024 * 1024
 /** Between two writes of the log. Milliseconds. */
 const LOG_REST_MS = 5
+/** For what is still open, once all is stopped and told. Milliseconds. */
+const LINGER_MS = 200
 
 export async function run(args: string[], io: Io): Promise<number> {
   const { flags: given, words } = readFlags(args, flags)
@@ -45,6 +47,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   log?.info('stopping', { signal })
   await gateway.stop()
   log?.flushSync()
+  // A connection to a provider that does not come about would keep the process until timeout.connect has passed.
+  setTimeout(() => process.exit(), LINGER_MS).unref()
   return 0
 }
 

@@ -34,7 +34,7 @@ export interface Loaded {
   readonly warnings: readonly string[]
   /** Models of the `catalog` that are not served, for want of a price. */
   readonly unpriced: readonly Unpriced[]
-  /** Absolute paths of the files besides gateway.yaml that it was made of: prices, secrets, certificates. */
+  /** Absolute paths of the files besides gateway.yaml that it was made of: prices, secrets, certificates, policies. */
   readonly files: readonly string[]
   /** A value that holds variables, as it is written: what may be shown in its place. Undefined where it holds none. */
   template(path: Path): string | undefined

@@ -39,6 +39,11 @@ export function readLedger(findings: Findings, draft: Draft['ledger']): Config['
   return { ...draft, path: draft.path === ':memory:' ? draft.path : resolve(findings.source.folder, draft.path) }
 }
 
+/** Does a policy go by the path of its file, from the config's folder on? Else it is one of ours, or a package. */
+export function isPath(use: string): boolean {
+  return /^\.{0,2}\//.test(use)
+}
+
 /** The policies in their order; one that stands twice would claim twice. */
 export function readPolicies(findings: Findings, drafts: Draft['policies']): PolicyUse[] {
   const uses: PolicyUse[] = []
@@ -47,6 +52,7 @@ export function readPolicies(findings: Findings, drafts: Draft['policies']): Pol
     if (use === undefined) continue
     const path = ['policies', index]
     if (uses.some(other => other.use === use)) findings.wrong(path, `${JSON.stringify(use)} stands in the list twice`)
+    if (isPath(use)) findings.files.push(resolve(findings.source.folder, use))
     uses.push({ use, with: typeof draft === 'string' ? undefined : draft.with, at: findings.source.at(path) })
   }
   return uses

@@ -23,6 +23,8 @@ export interface BooksOptions {
   readonly durability: 'power' | 'process'
   /** Whether a file that is not there is made. */
   readonly create: boolean
+  /** See the ledger's own option of this name. */
+  readonly acceptLoss?: boolean
 }
 
 /** How long another process may take to let go of the file, or to begin to answer: a gateway that starts or stops, another verb. */

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { UsageRecord } from '../ledger/ledger.js'
 import type { UsageFilter } from '../ledger/usage.js'
+import type { LiveEvent } from './live.js'
 import type { Answer, Arguments, Operations } from './operations.js'
 import { addressOf } from './place.js'
 import { decode, decodeRecord, encode } from './wire.js'
@@ -12,6 +13,8 @@ export interface Remote {
   ask<Name extends keyof Operations>(name: Name, asked: Arguments<Name>): Promise<Answer<Name>>
   /** Ended records, oldest first. */
   records(query: UsageFilter): AsyncIterable<UsageRecord>
+  /** What happens from now on. Ends when the gateway stops, rejects when it breaks off; leaving the loop, or `signal`, ends it. */
+  watch(signal: AbortSignal): AsyncIterable<LiveEvent>
 }
 
 const PATIENCE_MS = 10_000
@@ -20,7 +23,8 @@ const PATIENCE_MS = 10_000
 export async function connectTo(socket: string): Promise<Remote | null> {
   const remote: Remote = {
     ask: async (name, asked) => decode(await text(await send(socket, name, asked))) as Answer<typeof name>,
-    records: query => lines(socket, query),
+    records: query => lines(socket, 'records', query, decodeRecord),
+    watch: signal => lines(socket, 'watch', {}, line => decode(line) as LiveEvent, signal),
   }
   try {
     // Anything that is quickly answered: whoever answers it will answer the rest.
@@ -61,20 +65,31 @@ async function text(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-async function* lines(socket: string, query: UsageFilter): AsyncGenerator<UsageRecord> {
-  const response = await send(socket, 'records', query)
+async function* lines<Line>(
+  socket: string,
+  name: string,
+  asked: object,
+  read: (line: string) => Line,
+  signal?: AbortSignal,
+): AsyncGenerator<Line> {
+  const response = await send(socket, name, asked)
   response.setEncoding('utf8')
+  const leave = (): void => void response.destroy()
+  signal?.addEventListener('abort', leave)
+  if (signal?.aborted === true) leave()
   let rest = ''
   try {
     for await (const chunk of response as AsyncIterable<string>) {
       const whole = (rest + chunk).split('\n')
       rest = whole.pop() ?? ''
-      for (const line of whole) yield decodeRecord(line)
+      for (const line of whole) yield read(line)
     }
   } catch (error) {
+    if (signal?.aborted === true) return
     if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error
     throw new Error('the gateway broke off in the midst of its answer: it was stopped, or its log says why', { cause: error })
   } finally {
+    signal?.removeEventListener('abort', leave)
     response.destroy()
   }
 }

@@ -1,5 +1,6 @@
-import { link, open, rename, rm, stat } from 'node:fs/promises'
+import { link, rename, rm, stat } from 'node:fs/promises'
 import { dirname, isAbsolute } from 'node:path'
+import { syncFolder } from '../ledger/folder.js'
 import type { SqliteLedger } from '../ledger/sqlite.js'
 import { RequestError } from './wire.js'
 
@@ -54,15 +55,5 @@ async function exists(path: string): Promise<boolean> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
     throw error
-  }
-}
-
-/** A name is durable when its folder is. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
   }
 }

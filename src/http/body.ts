@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { GatewayError } from '../errors.js'
 import { isObject, type JsonObject } from '../json.js'
+import { Pieces } from '../pieces.js'
 import type { Room } from './room.js'
 
 /** Levels of arrays and objects that a body may have. JSON.parse itself has no bound, and deeper bodies have killed providers. */
@@ -9,8 +10,8 @@ export const DEPTH_MAX = 128
 
 const JSON_TYPE = /^\s*application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
-/** Refuses what is no JSON by its header, before anything is read. Absent counts as JSON. */
-export function checkBodyHeaders(request: IncomingMessage): void {
+/** Refuses by its header, before anything is read, what is no JSON or says that it is larger than `bytesMax`. An absent type counts as JSON. */
+export function checkBodyHeaders(request: IncomingMessage, bytesMax: number): void {
   const type = request.headers['content-type']
   if (type !== undefined && !JSON_TYPE.test(type)) {
     throw new GatewayError('unsupported_media_type', 'The content-type is not JSON. Send application/json.')
@@ -19,6 +20,7 @@ export function checkBodyHeaders(request: IncomingMessage): void {
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
     throw new GatewayError('unsupported_media_type', 'A content-encoding is not supported here. Send the body as it is.')
   }
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax)
 }
 
 /** A body has to go on arriving: this many bytes in each `PACE_MS`, or it is held back on purpose. */
@@ -30,13 +32,11 @@ const PACE_MS = 10_000
  * past `bytesMax`, `request_timeout` when it has not come within `timeoutMs` or as good as stands still, `overloaded` when there is no room,
  * `client_closed` when the client left.
  */
-export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number, room: Room): Promise<Buffer> {
-  const length = Number(request.headers['content-length'] ?? 0)
-  if (length > bytesMax) return Promise.reject(tooLarge(bytesMax))
+export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number, room: Room): Promise<Pieces> {
   // Its error has been told already, to whoever listened then.
   if (request.destroyed) return Promise.reject(left())
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    let pieces = new Pieces()
     let size = 0
     let sizeBefore = 0
     let leftMs = timeoutMs
@@ -60,7 +60,8 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
       request.removeListener('end', onEnd)
       room.give(size)
       size = 0
-      chunks.length = 0
+      // What listens until the request is gone shall not hold on to its body.
+      pieces = new Pieces()
       reject(error)
     }
     const onData = (chunk: Buffer): void => {
@@ -68,14 +69,14 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
       else if (!room.take(chunk.length, size)) fail(full())
       else {
         size += chunk.length
-        chunks.push(chunk)
+        pieces.add(chunk)
       }
     }
     const onEnd = (): void => {
       clearTimeout(timer)
       request.removeListener('error', onError)
       request.on('error', () => {})
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
+      resolve(pieces)
     }
     const onError = (): void => fail(left())
     let timer = step()

@@ -33,6 +33,8 @@ export interface Listener {
   readonly port: number
   /** Takes a new certificate, and new authorities of clients', for connections from now on. Whether clients need one at all stays as it began. */
   secure(tls: Tls): void
+  /** How many connections there may be from now on. */
+  limit(connectionsMax: number): void
   /** No new connections; idle ones are closed. */
   stop(): void
   close(): Promise<void>
@@ -108,6 +110,9 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
           clientCa = next.client_ca ?? clientCa
           const secret = certificate({ ...next, client_ca: clientCa })
           if ('setSecureContext' in server) (server as import('node:https').Server).setSecureContext(secret)
+        },
+        limit: most => {
+          server.maxConnections = most
         },
         stop: () => {
           server.close()

@@ -12,7 +12,7 @@ export function sendJson(
   status: number,
   requestId: string,
   fields: HeaderFields,
-  body: string,
+  body: string | Uint8Array,
   writeTimeoutMs: number,
 ): void {
   if (response.headersSent || response.destroyed) return
@@ -41,7 +41,7 @@ function isSmall({ headers }: IncomingMessage): boolean {
 }
 
 /** Ends an answer; a client that does not take the rest within `timeoutMs` is cut off. */
-export function endWithin(response: ServerResponse, text: string, timeoutMs: number): void {
+export function endWithin(response: ServerResponse, text: string | Uint8Array, timeoutMs: number): void {
   response.end(text)
   if (response.writableLength === 0) return
   const timer = setTimeout(() => response.destroy(), timeoutMs)

@@ -33,3 +33,8 @@ export function openDatabase(path: string, options: Database.Options = {}): Data
   Object.defineProperties(db, { prepare: { value: prepared }, pragma: { value: pragma } })
   return db
 }
+
+/** Whether this process has a database open: whoever closes another descriptor of its file drops SQLite's locks on it. */
+export function isOpenHere(path: string): boolean {
+  return kept.some(db => db.open && db.name === path)
+}

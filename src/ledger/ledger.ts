@@ -91,6 +91,8 @@ export interface EndingRecord {
   readonly code: string | null
   /** The provider that answered last: the one of the admission, or a fallback. */
   readonly provider: string
+  /** Of the target that is charged for, which may have one of its own; else as at the admission. */
+  readonly price: string
   readonly upstream_request_id: string | null
   /** Every try at a target, in order, as JSON: `[{"target":"openai/gpt-4o-mini","result":"upstream_error","ms":12}]`. */
   readonly attempts: string

@@ -89,7 +89,7 @@ export class Records {
 
   hold({ id, at, claims, record }: HoldRow): void {
     const json = `[${claims.map(([counter, amount, ends]) => `[${counter},${amount},"${ends}"]`).join(',')}]`
-    this.#insertHold.run(id, at, json, ...admission(record, record.provider))
+    this.#insertHold.run(id, at, json, ...admission(record, record))
   }
 
   /** An open hold becomes an ended record. Throws before it has changed anything. */
@@ -101,7 +101,7 @@ export class Records {
   ): void {
     const json = `[${posted.map(([counter, amount]) => `[${counter},${amount}]`).join(',')}]`
     // First what a wrong value can make fail, so that its hold stays as it is.
-    this.#insert.run(hold.id, hold.at, state, json, ...admission(hold.record, ending.provider), ...ENDING.map(name => ending[name]))
+    this.#insert.run(hold.id, hold.at, state, json, ...admission(hold.record, ending), ...ENDING.map(name => ending[name]))
     this.#deleteHold.run(hold.id)
     if (hold.id > this.#last) this.#last = hold.id
   }
@@ -145,7 +145,7 @@ function insert(table: string, columns: readonly string[]): string {
   return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
 }
 
-function admission(record: AdmissionRecord, provider: string): Value[] {
+function admission(record: AdmissionRecord, { provider, price }: Pick<EndingRecord, 'provider' | 'price'>): Value[] {
   return [
     record.key,
     record.account,
@@ -158,7 +158,7 @@ function admission(record: AdmissionRecord, provider: string): Value[] {
     record.trace_id,
     record.held_tokens,
     record.held_rial,
-    record.price,
+    price,
   ]
 }
 
@@ -176,6 +176,7 @@ function recordOf(row: Row): UsageRecord {
     ...admissionOf(row),
     ...ending,
     provider: text(row.provider),
+    price: text(row.price),
   }
 }
 

@@ -15,6 +15,7 @@ export function recovered(hold: OpenHold, at: number): EndingRecord {
     status: 0,
     code: null,
     provider: hold.record.provider,
+    price: hold.record.price,
     upstream_request_id: null,
     attempts: '[]',
     ttft_ms: null,

@@ -1,11 +1,14 @@
-import { fdatasyncSync, fstatSync, statSync } from 'node:fs'
-import { access, constants, type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
+import { fdatasyncSync, fstatSync, rmSync, statSync } from 'node:fs'
+import { access, constants, copyFile, type FileHandle, mkdir, open, realpath, rename, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import type Database from 'better-sqlite3'
 import { GatewayError } from '../errors.js'
-import { openDatabase } from './database.js'
+import { isOpenHere, openDatabase } from './database.js'
+import { syncFolder } from './folder.js'
 import { LiveCopy } from './live-copy.js'
-import { APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
+import { checkLog, type LogFault, logOf, markOf, markWhole } from './log-check.js'
+import { Mark, readMark } from './mark.js'
+import { APPLICATION_ID, IN_USE_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
 
 export interface FileOptions {
   /** A path, or `:memory:`. */
@@ -14,6 +17,15 @@ export interface FileOptions {
   readonly durability: 'power' | 'process'
   /** Whether a file that is not there is made, with its folder. */
   readonly create: boolean
+  /** Goes on without a log that is missing or not its own, if what is left is a whole database. What stood in that log alone is lost. */
+  readonly acceptLoss?: boolean
+}
+
+/** What was opened of a ledger on a disk. */
+interface Handles {
+  readonly file: FileHandle
+  readonly wal: FileHandle
+  readonly mark: Mark
 }
 
 // A checkpoint is due when the log has 8 MB, or 2 MB of which most are new pages. It keeps the event loop for as long as it takes to copy
@@ -37,22 +49,39 @@ const LOOK_MS = 100
  * file and what to do; it is for the operator and names paths.
  */
 export async function openFile(options: FileOptions): Promise<SqliteFile> {
-  if (options.path === ':memory:') return new SqliteFile(prepare(openDatabase(':memory:'), 'memory'), 'process', null)
+  if (options.path === ':memory:') return new SqliteFile(prepare(own(openDatabase(':memory:'), 'memory'), APPLICATION_ID), 'process', null)
   let path = resolve(options.path)
   let db: Database.Database | undefined
+  let recovered = false
+  let opened: SqliteFile | undefined
   try {
     await ensureFile(path, options.create)
     // SQLite follows a link, and puts the log beside what it leads to.
     path = await realpath(path)
+    // SQLite refuses what this process has open already.
+    const fault = isOpenHere(path) ? null : await checkLog(path)
+    if (fault !== null) await refuseOrPutAside(path, fault, options.acceptLoss === true)
     db = openDatabase(path, { timeout: 0, fileMustExist: true })
-    prepare(db, 'wal')
+    own(db, 'wal')
+    if (fault !== null) refuseDamaged(db)
+    recovered = true
+    prepare(db, IN_USE_ID)
     // Only now: closing any descriptor of a database file that SQLite has open in this process would drop SQLite's locks on it.
     const file = await open(path, 'r+')
-    const wal = await open(`${path}-wal`, 'r+')
+    const wal = await open(logOf(path), 'r+')
+    const mark = await Mark.open(markOf(path))
     await syncFolder(dirname(path))
-    return new SqliteFile(db, options.durability, { file, wal })
+    opened = new SqliteFile(db, options.durability, { file, wal, mark })
+    // The file itself must say that it is in use before there is anything that only its log has.
+    await opened.checkpoint()
+    return opened
   } catch (error) {
-    db?.close()
+    if (opened !== undefined) await opened.close(false).catch(() => {})
+    else {
+      // SQLite moves the log into the file when it closes it: none is needed then.
+      if (recovered) await forgetLog(path)
+      db?.close()
+    }
     throw explained(path, error)
   }
 }
@@ -61,7 +90,7 @@ export async function openFile(options: FileOptions): Promise<SqliteFile> {
 export class SqliteFile {
   readonly db: Database.Database
   readonly #durability: 'power' | 'process'
-  readonly #handles: { readonly file: FileHandle; readonly wal: FileHandle } | null
+  readonly #handles: Handles | null
   readonly #pages: Database.Statement<[], number>
   /** Where the file and its log must be found, by the numbers that the file system knows them by. */
   readonly #places: readonly Place[]
@@ -72,7 +101,7 @@ export class SqliteFile {
   readonly #copies = new Set<LiveCopy>()
   readonly #atExit = () => this.#closeDatabase()
 
-  constructor(db: Database.Database, durability: 'power' | 'process', handles: { file: FileHandle; wal: FileHandle } | null) {
+  constructor(db: Database.Database, durability: 'power' | 'process', handles: Handles | null) {
     this.db = db
     this.#durability = durability
     this.#handles = handles
@@ -87,7 +116,15 @@ export class SqliteFile {
    * a good disk, 10 ms and more on others. A sync that fails is final: the kernel forgets such an error, so a second try would lie.
    */
   async sync(): Promise<void> {
-    if (this.#durability === 'power') await this.#handles?.wal.datasync()
+    if (this.#handles === null) return
+    const { wal, mark } = this.#handles
+    // The beginning of a log is synced whatever the durability: else a loss of power could look like a log that somebody took away.
+    if (this.#durability === 'process' && mark.named) return
+    const { size } = fstatSync(wal.fd)
+    await wal.datasync()
+    if (mark.named) mark.extend(size)
+    // What changes nothing is committed without a page: the log may be as empty as the checkpoint left it.
+    else if (size > 0) await mark.name(wal, size)
   }
 
   /**
@@ -132,7 +169,7 @@ export class SqliteFile {
    */
   async checkpoint(): Promise<void> {
     if (this.#handles === null) return
-    const { file, wal } = this.#handles
+    const { file, wal, mark } = this.#handles
     await wal.datasync()
     if (this.#copies.size > 0) {
       const pages = await loggedPages(wal)
@@ -140,6 +177,7 @@ export class SqliteFile {
     }
     this.#pragmaCheckpoint('PASSIVE')
     await file.datasync()
+    await mark.none()
     this.#pragmaCheckpoint('TRUNCATE')
     await wal.datasync()
   }
@@ -153,6 +191,7 @@ export class SqliteFile {
     try {
       if (this.#handles === null) await target.writeFile(this.db.serialize())
       else await this.#copy(new LiveCopy(this.#handles.file, target, PAGE_BYTES), between)
+      await markWhole(target)
       await target.sync()
     } finally {
       await target.close()
@@ -183,23 +222,46 @@ export class SqliteFile {
   /** Closes everything; `whole` false leaves the log as it is for SQLite to deal with. */
   async close(whole: boolean): Promise<void> {
     try {
-      if (whole) await this.checkpoint()
+      if (whole) {
+        this.#setWhole()
+        await this.checkpoint()
+      }
     } finally {
       process.removeListener('exit', this.#atExit)
       this.#closeDatabase()
       await this.#handles?.file.close()
       await this.#handles?.wal.close()
+      await this.#handles?.mark.close()
     }
   }
 
   #closeDatabase(): void {
     if (!this.db.open) return
+    let whole = false
     try {
+      whole = this.#setWhole()
       // SQLite's own checkpoint at closing must not delete a log before what was in it is on the disk, nor what ours has just copied.
       this.db.pragma('synchronous = FULL')
-      if (this.#handles !== null) fdatasyncSync(this.#handles.file.fd)
+      if (this.#handles !== null) {
+        this.#handles.mark.noneSync()
+        fdatasyncSync(this.#handles.file.fd)
+      }
     } finally {
       this.db.close()
+    }
+    if (whole) rmSync(markOf(this.db.name), { force: true })
+  }
+
+  /** Has the file say that it is whole by itself, which it is once the log has been moved into it. False where that can not be written. */
+  #setWhole(): boolean {
+    try {
+      if (this.#handles === null || this.db.inTransaction) return false
+      this.look(true)
+      this.db.pragma(`application_id = ${APPLICATION_ID}`)
+      return true
+    } catch {
+      // A disk that fails, or a file that was taken away: its next start finds the log, or a mark that says that none is needed.
+      return false
     }
   }
 
@@ -277,23 +339,18 @@ async function sizeOf(path: string): Promise<number | null> {
   }
 }
 
-/** A new file's name is durable when its folder is. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
-function prepare(db: Database.Database, journal: 'wal' | 'memory'): Database.Database {
+/** Takes the file for this process alone, and reads what its log has. Writes nothing to a file that is a ledger. */
+function own(db: Database.Database, journal: 'wal' | 'memory'): Database.Database {
   // Before the journal mode, or SQLite shares the log's index with other processes, and does not notice them.
   set(db, 'locking_mode', 'EXCLUSIVE', 'exclusive')
   // Nothing is written before it is known whose file it is.
   refuseOthers(db)
   set(db, 'page_size', String(PAGE_BYTES), PAGE_BYTES)
   set(db, 'journal_mode', 'WAL', journal)
+  return db
+}
+
+function prepare(db: Database.Database, id: number): Database.Database {
   // An existing file is opened with another value than a new one.
   set(db, 'synchronous', 'OFF', 0)
   set(db, 'wal_autocheckpoint', '0', 0)
@@ -301,23 +358,66 @@ function prepare(db: Database.Database, journal: 'wal' | 'memory'): Database.Dat
   set(db, 'trusted_schema', 'OFF', 0)
   set(db, 'cache_size', '-16000', -16000)
   set(db, 'mmap_size', '0', 0)
-  // The version is written each time: that makes the log's file, and a disk that cannot be written shows itself now.
+  // Both are written each time: that makes the log's file, and a disk that cannot be written shows itself now.
   db.exec('BEGIN IMMEDIATE')
   const version = db.pragma('user_version', { simple: true }) as number
-  if (version === 0) {
-    db.exec(SCHEMA)
-    db.pragma(`application_id = ${APPLICATION_ID}`)
-  } else for (let older = version; older < SCHEMA_VERSION; older++) db.exec(MIGRATIONS.get(older) as string)
+  if (version === 0) db.exec(SCHEMA)
+  else for (let older = version; older < SCHEMA_VERSION; older++) db.exec(MIGRATIONS.get(older) as string)
+  db.pragma(`application_id = ${id}`)
   db.pragma(`user_version = ${SCHEMA_VERSION}`)
   db.exec('COMMIT')
   return db
+}
+
+/** Refuses what `checkLog` has found; or makes way for a start without that log, which is kept under another name. */
+async function refuseOrPutAside(path: string, fault: LogFault, accept: boolean): Promise<void> {
+  refuseOpen(path)
+  if (!accept) {
+    throw refusal(
+      `${path} ${fault.words}: ${fault.remedy}, or restore a backup. What stood in that log alone is lost if you go on without it, which takes: model-gateway ledger accept-loss`,
+    )
+  }
+  const log = logOf(path)
+  if ((await sizeOf(log)) === null) return
+  let aside = `${log}.aside`
+  for (let i = 2; (await sizeOf(aside)) !== null; i++) aside = `${log}.aside-${i}`
+  // A log of another file must not be written into this one; of its own log, what is whole is.
+  if (fault.foreign) await rename(log, aside)
+  else await copyFile(log, aside, constants.COPYFILE_EXCL)
+}
+
+/** Throws where another process has the file open: what lies beside it is on the move then. For reading, so that closing it writes nothing. */
+function refuseOpen(path: string): void {
+  const db = openDatabase(path, { readonly: true, timeout: 0, fileMustExist: true })
+  try {
+    db.pragma('locking_mode = EXCLUSIVE')
+    db.pragma('application_id')
+  } catch (error) {
+    // Any other error: a descriptor for reading can not be locked for writing, which is as far as it gets.
+    if (/^SQLITE_(BUSY|LOCKED)/.test((error as { code?: string }).code ?? '')) throw error
+  } finally {
+    db.close()
+  }
+}
+
+/** A file without its log may be one state or the next here and there. */
+function refuseDamaged(db: Database.Database): void {
+  const found = db.pragma('integrity_check(1)', { simple: true })
+  if (found !== 'ok') throw refusal(`${db.name} is no whole database without that log (${String(found)}): restore a backup`)
+}
+
+async function forgetLog(path: string): Promise<void> {
+  if ((await readMark(markOf(path))) === undefined) return
+  const mark = await Mark.open(markOf(path))
+  await mark.none().finally(() => mark.close())
 }
 
 function refuseOthers(db: Database.Database): void {
   const application = db.pragma('application_id', { simple: true })
   const tables = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get()
   if (application === 0 && tables === 0) return
-  if (application !== APPLICATION_ID) throw refusal(`${db.name} is an SQLite file of another program: choose another ledger.path`)
+  if (application !== APPLICATION_ID && application !== IN_USE_ID)
+    throw refusal(`${db.name} is an SQLite file of another program: choose another ledger.path`)
   const version = db.pragma('user_version', { simple: true }) as number
   if (version > SCHEMA_VERSION) {
     throw refusal(

@@ -1,6 +1,9 @@
 /** `MGWL` in ASCII: tells a ledger from any other SQLite file. */
 export const APPLICATION_ID = 0x4d47574c
 
+/** `MGWU`: a ledger that is in use, or whose process has died. It is whole only together with its log. */
+export const IN_USE_ID = 0x4d475755
+
 /** Raised with every change of the tables; a file of a newer gateway is refused. */
 export const SCHEMA_VERSION = 2
 

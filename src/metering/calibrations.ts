@@ -6,7 +6,7 @@ import { familyOf } from './tokenizers.js'
 import type { Usage } from './usage.js'
 
 /** Raised when raw estimates change: what was learned of others does not hold for them. */
-const ESTIMATES = 1
+const ESTIMATES = 2
 
 /** So many samples of a model may be lost by a crash. */
 const SAMPLES_UNKEPT_MAX = 32

@@ -23,7 +23,7 @@ export const CLASSES = classes()
 export const LETTERS = letters()
 /** Number of each ASCII sign. */
 export const SIGNS = signs()
-/** Groups of the characters that encoded bytes are written with: lower case, upper case, digits, signs that join; or none. */
+/** By code unit, the group of a character that encoded bytes are written with: lower case, upper case, digits, signs that join; or none. */
 export const GROUPS = groups()
 
 function classes(): Uint8Array {
@@ -76,11 +76,21 @@ function classes(): Uint8Array {
   set(0x6d4, 0x6d4, SYMBOLS + 1)
   script('devanagari', [0x900, 0x963], [0x970, 0x97f])
   set(0x964, 0x965, SYMBOLS + 1)
-  script('indic', [0xa00, 0xdff])
+  script('gurmukhi', [0xa00, 0xa7f])
+  script('gujarati', [0xa80, 0xaff])
+  script('oriya', [0xb00, 0xb7f])
   script('bengali', [0x980, 0x9ff])
   script('tamil', [0xb80, 0xbff])
+  script('telugu', [0xc00, 0xc7f])
+  script('kannada', [0xc80, 0xcff])
+  script('malayalam', [0xd00, 0xd7f])
+  script('sinhala', [0xd80, 0xdff])
   script('thai', [0xe00, 0xeff])
-  script('other', [0x700, 0x74f], [0x780, 0x89f], [0xf00, 0x109f], [0x1200, 0x1dff], [0x2c00, 0x2dff], [0xa000, 0xabff])
+  script('other', [0x700, 0x74f], [0x780, 0x89f], [0x13a0, 0x1dff], [0x2c00, 0x2d7f], [0x2de0, 0x2dff], [0xa000, 0xabff])
+  script('tibetan', [0xf00, 0xfff])
+  script('burmese', [0x1000, 0x109f], [0xa9e0, 0xa9ff], [0xaa60, 0xaa7f])
+  script('ethiopic', [0x1200, 0x139f], [0x2d80, 0x2ddf], [0xab00, 0xab2f])
+  script('khmer', [0x1780, 0x17ff], [0x19e0, 0x19ff])
   script('hangul', [0x1100, 0x11ff], [0x3130, 0x318f], [0xac00, 0xd7ff])
   script('hiragana', [0x3040, 0x309f])
   script('katakana', [0x30a0, 0x30ff], [0x31f0, 0x31ff], [0xff66, 0xff9f])
@@ -134,7 +144,7 @@ function signs(): Uint8Array {
 }
 
 function groups(): Uint8Array {
-  const table = new Uint8Array(128).fill(NO_GROUP)
+  const table = new Uint8Array(65536).fill(NO_GROUP)
   for (let c = 33; c < 127; c++) {
     const kind = CLASSES[c] as number
     if (kind < UPPER) table[c] = 0

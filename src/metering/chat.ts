@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../json.js'
 import { imageTokens } from './image.js'
 import { audioTokens, fileTokens } from './media.js'
 import { TextSum } from './text.js'
-import { type Family, familyOf } from './tokenizers.js'
+import { familyOf } from './tokenizers.js'
 import { toolTokens } from './tools.js'
 
 /** Around every message, its role included, and before the answer. OpenAI's are measured; templates of others take more marks. */
@@ -18,7 +18,7 @@ const FRAME = { openai: { message: 4, answer: 3 }, other: { message: 6, answer: 
 export function chatTokens(body: JsonObject, model: Model): Pick<Estimate, 'input' | 'fixed'> {
   const family = familyOf(model)
   const frame = family === 'o200k' || family === 'cl100k' ? FRAME.openai : FRAME.other
-  const sum = new TextSum()
+  const sum = new TextSum(family)
   let tokens: number = frame.answer
   let fixed = 0
   for (const message of list(body.messages)) {
@@ -26,9 +26,9 @@ export function chatTokens(body: JsonObject, model: Model): Pick<Estimate, 'inpu
     tokens += frame.message + messageTokens(message, sum)
     for (const part of list(message.content)) if (isObject(part)) fixed += partTokens(part, model, sum)
   }
-  tokens += toolTokens(list(body.tools), family, sum) + toolTokens(list(body.functions), family, sum)
-  tokens += choiceTokens(body, sum) + formatTokens(body.response_format, family, sum)
-  return { input: fixed + tokens + sum.tokens(family), fixed }
+  tokens += toolTokens(list(body.tools), sum) + toolTokens(list(body.functions), sum)
+  tokens += choiceTokens(body, sum) + formatTokens(body.response_format, sum)
+  return { input: fixed + tokens + sum.tokens, fixed }
 }
 
 /** All of a message but the parts of its content. */
@@ -109,10 +109,10 @@ function choiceTokens(body: JsonObject, sum: TextSum): number {
 }
 
 /** OpenAI counts the schema of an answer as input; others put it into the prompt. */
-function formatTokens(format: unknown, family: Family, sum: TextSum): number {
+function formatTokens(format: unknown, sum: TextSum): number {
   if (!isObject(format) || format.type === 'text') return 0
   if (isObject(format.json_schema)) sum.add(JSON.stringify(format.json_schema))
-  return family === 'o200k' || family === 'cl100k' ? 12 : 40
+  return sum.family === 'o200k' || sum.family === 'cl100k' ? 12 : 40
 }
 
 /** Texts that follow one another are not one word. */

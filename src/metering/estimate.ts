@@ -9,15 +9,15 @@ export { familyOf } from './tokenizers.js'
  * text's bytes in UTF-8, in time linear in the text. Pieces that are estimated one by one add up to more than the whole: join small ones first.
  */
 export function textTokens(text: string, family: Family): number {
-  const sum = new TextSum()
+  const sum = new TextSum(family)
   sum.add(text)
-  return sum.tokens(family)
+  return sum.tokens
 }
 
 /** Tokens of a prompt or input: a text, texts, token ids, or arrays of token ids. Ids that the client made itself count as they are. */
 export function promptTokens(input: Json | undefined, family: Family): number {
-  const sum = new TextSum()
-  return idsOf(input, sum) + sum.tokens(family)
+  const sum = new TextSum(family)
+  return idsOf(input, sum) + sum.tokens
 }
 
 /** The token ids in a prompt or input: the part of its tokens that is no estimate. */

@@ -7,7 +7,7 @@ export const LATIN = 0 // kind (4) × length (16) × rarity (10)
 export const LENGTHS = 16
 export const RARITIES = 10
 export const LATIN_MORE = LATIN + 4 * LENGTHS * RARITIES // letters past the 16th, by rarity
-export const SCRIPT = LATIN_MORE + RARITIES // script (16) × (spaced (2) × length (12) + letters past the 12th)
+export const SCRIPT = LATIN_MORE + RARITIES // script × (spaced (2) × length (12) + letters past the 12th)
 export const SCRIPT_LENGTHS = 12
 export const SCRIPT_SIZE = 2 * SCRIPT_LENGTHS + 1
 export const SCRIPTS = [
@@ -18,7 +18,7 @@ export const SCRIPTS = [
   'devanagari',
   'bengali',
   'tamil',
-  'indic',
+  'gurmukhi',
   'armenian',
   'georgian',
   'thai',
@@ -27,6 +27,16 @@ export const SCRIPTS = [
   'katakana',
   'han',
   'other',
+  'gujarati',
+  'oriya',
+  'telugu',
+  'kannada',
+  'malayalam',
+  'sinhala',
+  'ethiopic',
+  'khmer',
+  'burmese',
+  'tibetan',
 ] as const
 export const RARE = SCRIPT + SCRIPTS.length * SCRIPT_SIZE // letters that few texts of their script use, by script
 export const RARER = RARE + SCRIPTS.length // and those that hardly any does

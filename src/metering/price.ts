@@ -4,6 +4,13 @@ import type { Usage } from './usage.js'
 /** What a price is multiplied with. Tokens; `cached` is the part of `input` that came from the provider's cache. */
 export type Billed = Pick<Usage, 'input' | 'cached' | 'output'>
 
+/** A price as usage records keep it: JSON, enough to compute a cost again. */
+export function priceText(price: Price | null): string {
+  if (price === null) return 'null'
+  const { input, cached_input, output, request } = price
+  return `{"input":${input},"cached_input":${cached_input},"output":${output},"request":${request}}`
+}
+
 /** Prices are per this many tokens. */
 const PER = 1_000_000n
 

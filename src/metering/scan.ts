@@ -1,23 +1,17 @@
-import {
-  BLANK,
-  BREAK,
-  CLASSES,
-  DIGIT,
-  GROUPS,
-  JOINING,
-  LETTERS,
-  MARKS,
-  NATIVE_DIGIT,
-  NO_GROUP,
-  SCRIPT_CLASS,
-  SIGN,
-  SIGNS,
-  SURROGATE,
-  SYMBOLS,
-  TABULATOR,
-  UPPER,
-} from './characters.js'
-import {
+import * as characters from './characters.js'
+import * as features from './features.js'
+
+/*
+ * What a text is made of, as byte-pair tokenizers see it: they cut it into words with the space before them, groups of digits, runs of
+ * punctuation and runs of white space, and then spell each piece from their vocabulary. The cuts are rules and can be followed; what a piece
+ * costs is a matter of its script, its length and how ordinary its letters are, and is looked up in rates measured for each tokenizer.
+ * One pass over UTF-16 code units, linear in any input.
+ */
+
+// Names of this module, and not imported ones: those are read through a cell, with a check, at every use, which takes a quarter of the time.
+const { BLANK, BREAK, DIGIT, JOINING, MARKS, NATIVE_DIGIT, NO_GROUP, SCRIPT_CLASS, SIGN, SURROGATE, SYMBOLS, TABULATOR, UPPER } = characters
+const { CLASSES: classes, GROUPS: groups, LETTERS: places, SIGNS: signPlaces } = characters
+const {
   DIGITS,
   LATIN,
   LATIN_MORE,
@@ -41,259 +35,366 @@ import {
   SPACE,
   SYMBOL,
   TAB,
-} from './features.js'
-
-/*
- * What a text is made of, as byte-pair tokenizers see it: they cut it into words with the space before them, groups of digits, runs of
- * punctuation and runs of white space, and then spell each piece from their vocabulary. The cuts are rules and can be followed; what a piece
- * costs is a matter of its script, its length and how ordinary its letters are, and is looked up in rates measured for each tokenizer.
- * One pass over UTF-16 code units, linear in any input.
- */
+} = features
 
 /** How ordinary letters are. */
 export interface Letters {
-  /** How likely a tokenizer cuts in the middle of three Latin letters, in hundredths, by `(first * 32 + second) * 32 + third`; 0 is a word's edge. */
-  readonly triples: Int8Array
+  /** How likely a tokenizer cuts in the middle of three Latin letters, by `(first * 32 + second) * 32 + third`, 0 being a word's edge: tenths of a token, plus NONE; at most 15. */
+  readonly triples: Uint8Array
   /** By UTF-16 code unit: 1 where few texts of its script use it, 2 where hardly any does, else 0. */
   readonly rare: Uint8Array
 }
 
-/** Adds what the text is made of to `counts` (by the numbers of features.ts). Returns the text's bytes in UTF-8. */
-export function scan(text: string, counts: Int32Array, { triples, rare: rareLetters }: Letters): number {
-  const end = text.length
-  let bytes = end
+/** A triple that makes no cut. */
+export const NONE = 3
+
+/** What each feature of a text costs in hundredths of a token, by the numbers of features.ts. */
+export type FeatureRates = Uint16Array
+
+/** So many code units are looked at in one go. */
+const PIECE = 32_768
+/** So far before the end of a piece a space is looked for, to cut there. */
+const CUT = 256
+/** Shorter texts are copied unit by unit, since a call out of JavaScript costs more. */
+const COPIED = 96
+
+/**
+ * The piece under the scan, and a line break behind it that ends every run: reads from here need no test for the end, nor for how the string is
+ * stored, which halves the time. It holds the start of an earlier text until the next one comes.
+ */
+const units = new Uint16Array(PIECE + 2)
+const unitBytes = Buffer.from(units.buffer)
+
+/** What the text costs, in hundredths of a token: the sum of its features' rates. */
+export function scan(text: string, rates: FeatureRates, letters: Letters): number {
+  const { length } = text
+  if (length <= COPIED) {
+    for (let i = 0; i < length; i++) units[i] = text.charCodeAt(i)
+    return scanUnits(length, rates, letters)
+  }
+  if (length <= PIECE) {
+    unitBytes.write(text, 'utf16le')
+    return scanUnits(length, rates, letters)
+  }
+  let sum = 0
+  for (let start = 0; start < length; ) {
+    const end = start + PIECE < length ? cutBefore(text, start + PIECE) : length
+    unitBytes.write(text.slice(start, end), 'utf16le')
+    sum += scanUnits(end - start, rates, letters)
+    start = end
+  }
+  return sum
+}
+
+/** Where a text is cut so that nothing is counted twice: before a space that goes with the word behind it. Else anywhere, but in no pair. */
+function cutBefore(text: string, limit: number): number {
+  for (let at = limit - 1; at > limit - CUT; at--) {
+    if (text.charCodeAt(at) === 32 && isLetter(classOf(text.charCodeAt(at + 1))) && isLetter(classOf(text.charCodeAt(at - 1)))) return at
+  }
+  return (text.charCodeAt(limit) & 0xfc00) === 0xdc00 ? limit - 1 : limit
+}
+
+function isLetter(kind: number): boolean {
+  return kind <= UPPER || kind >= SCRIPT_CLASS
+}
+
+function classOf(unit: number): number {
+  return classes[unit] as number
+}
+
+/** The class of the unit there. */
+function classAt(at: number): number {
+  return classes[units[at] as number] as number
+}
+
+/** Of a word: without a space before it, in capitals. */
+const ALONE = LENGTHS * RARITIES
+const CAPITALS = 2 * ALONE
+
+/** The first `end` of `units`. Sums stay exact: no rate is above 2^16, and a piece has no more than 2^15 units. */
+function scanUnits(end: number, rates: FeatureRates, { triples, rare: rareLetters }: Letters): number {
+  units[end] = units[end + 1] = 10
+  let sum = 0
   let i = 0
+  let kind = classAt(0)
   let spaced = false // a space stands before this piece and goes with it
   let loose = 0 // where the last run that was tested for base64 ends
-  let afterSign = false
+  let opaqueTo = -1 // where the last run that was base64 ends
   while (i < end) {
-    const c = text.charCodeAt(i)
-    const kind = CLASSES[c] as number
     if (kind <= UPPER) {
       if (i >= loose) {
-        const stop = opaqueEnd(text, i, end)
-        if (stop < 0) {
-          i = opaqueAt(text, i, -stop, counts)
-          spaced = afterSign = false
+        loose = opaqueEnd(i, end)
+        if (loose < 0) {
+          loose = opaqueTo = -loose
+          sum += opaque(i, loose, rates)
+          i = loose
+          kind = classAt(i)
+          spaced = false
           continue
         }
-        loose = stop
       }
       // A Latin word: capitals, or letters up to the next capital.
       let at = i + 1
-      let capitals = 0
-      let three = LETTERS[c] as number
-      let rarity = triples[three] as number
-      if (c > 127) bytes += c > 0x7ff ? 2 : 1
-      if (kind === UPPER && at < end && CLASSES[text.charCodeAt(at)] === UPPER) {
-        capitals = 2
-        while (at < end) {
-          const d = text.charCodeAt(at)
-          if (CLASSES[d] !== UPPER) break
-          if (at + 1 < end && (CLASSES[text.charCodeAt(at + 1)] as number) < UPPER) break
-          three = ((three << 5) | (LETTERS[d] as number)) & 32767
-          rarity += triples[three] as number
-          if (d > 127) bytes += d > 0x7ff ? 2 : 1
-          at++
+      let form = spaced ? LATIN : LATIN + ALONE
+      let next = classAt(at)
+      let three: number
+      let cuts: number
+      if (kind < UPPER || next < UPPER) {
+        three = kind < UPPER ? kind : (places[units[i] as number] as number)
+        cuts = triples[three] as number
+        while (next < UPPER) {
+          three = ((three << 5) | next) & 32767
+          cuts += triples[three] as number
+          next = classAt(++at)
         }
       } else {
-        while (at < end) {
-          const d = text.charCodeAt(at)
-          const place = CLASSES[d] as number
-          if (place >= UPPER) break
-          three = ((three << 5) | place) & 32767
-          rarity += triples[three] as number
-          if (d > 127) bytes += d > 0x7ff ? 2 : 1
-          at++
+        three = places[units[i] as number] as number
+        cuts = triples[three] as number
+        if (next === UPPER) form += CAPITALS
+        while (next === UPPER && classAt(at + 1) >= UPPER) {
+          three = ((three << 5) | (places[units[at] as number] as number)) & 32767
+          cuts += triples[three] as number
+          next = classAt(++at)
         }
       }
-      rarity += triples[(three << 5) & 32767] as number
+      cuts += triples[(three << 5) & 32767] as number
       const length = at - i
-      const each = rarity <= 0 ? 0 : (rarity / length) | 0
-      const bucket = RARITY[Math.min(each, 79)] as number
-      const form = capitals + (spaced ? 0 : 1)
-      if (length > LENGTHS) {
-        count(counts, LATIN_MORE + bucket, length - LENGTHS)
-        count(counts, LATIN + (form * LENGTHS + LENGTHS - 1) * RARITIES + bucket, 1)
-      } else count(counts, LATIN + (form * LENGTHS + length - 1) * RARITIES + bucket, 1)
+      if (length <= LENGTHS) sum += rates[form + (CELLS[(length << 8) | cuts] as number)] as number
+      else {
+        const bucket = bucketOf(cuts, length)
+        sum += rates[form + (LENGTHS - 1) * RARITIES + bucket] as number
+        sum += (rates[LATIN_MORE + bucket] as number) * (length - LENGTHS)
+      }
       i = at
-      spaced = afterSign = false
-      // What the branch for blanks would do, an eighth faster for plain prose: one space, and another word.
-      if (at + 1 < end && text.charCodeAt(at) === 32 && (CLASSES[text.charCodeAt(at + 1)] as number) <= UPPER) {
-        spaced = true
-        i++
+      kind = next
+      spaced = false
+      // What the branch for blanks would do, sooner: one space, and another word.
+      if (kind === BLANK) {
+        next = classAt(at + 1)
+        if (next <= UPPER) {
+          spaced = true
+          i++
+          kind = next
+        }
       }
     } else if (kind >= SCRIPT_CLASS) {
       let at = i
       let rare = 0
-      let rarer = 0
-      let d = c
+      let next: number
       do {
-        const rank = rareLetters[d] as number
-        rare += rank & 1
-        rarer += rank >> 1
-        bytes += d > 0x7ff ? 2 : 1
-        d = ++at < end ? text.charCodeAt(at) : 0
-      } while (CLASSES[d] === kind)
-      if (rare > 0) count(counts, RARE + kind - SCRIPT_CLASS, rare)
-      if (rarer > 0) count(counts, RARER + kind - SCRIPT_CLASS, rarer)
+        // Two counts in one: rare letters below, rarer ones above.
+        rare += RANKS[rareLetters[units[at] as number] as number] as number
+        next = classAt(++at)
+      } while (next === kind)
+      if (rare > 0) {
+        sum += (rates[RARE + kind - SCRIPT_CLASS] as number) * (rare & 65535)
+        sum += (rates[RARER + kind - SCRIPT_CLASS] as number) * (rare >> 16)
+      }
       const length = at - i
       const base = SCRIPT + (kind - SCRIPT_CLASS) * SCRIPT_SIZE
-      const row = base + (spaced ? 0 : SCRIPT_LENGTHS)
+      const row = spaced ? base : base + SCRIPT_LENGTHS
       if (length > SCRIPT_LENGTHS) {
-        count(counts, row + SCRIPT_LENGTHS - 1, 1)
-        count(counts, base + 2 * SCRIPT_LENGTHS, length - SCRIPT_LENGTHS)
-      } else count(counts, row + length - 1, 1)
+        sum += rates[row + SCRIPT_LENGTHS - 1] as number
+        sum += (rates[base + 2 * SCRIPT_LENGTHS] as number) * (length - SCRIPT_LENGTHS)
+      } else sum += rates[row + length - 1] as number
       i = at
-      spaced = afterSign = false
-    } else if (kind === DIGIT) {
-      if (i >= loose) {
-        const stop = opaqueEnd(text, i, end)
-        if (stop < 0) {
-          i = opaqueAt(text, i, -stop, counts)
-          spaced = afterSign = false
-          continue
-        }
-        loose = stop
-      }
-      let at = i + 1
-      while (at < end && CLASSES[text.charCodeAt(at)] === DIGIT) at++
-      const length = at - i
-      const rest = length % 3
-      count(counts, DIGITS, (length - rest) / 3)
-      if (rest > 0) count(counts, DIGITS + 3 - rest, 1)
-      if (spaced) count(counts, DIGITS + 3, 1)
-      i = at
-      spaced = afterSign = false
-    } else if (kind === SIGN) {
-      i = signsAt(text, i, end, counts, spaced)
+      kind = next
       spaced = false
-      afterSign = true
+      if (kind === BLANK) {
+        next = classAt(at + 1)
+        if (isLetter(next)) {
+          spaced = true
+          i++
+          kind = next
+        }
+      }
+    } else if (kind === SIGN) {
+      let at = i + 1
+      const next = classAt(at)
+      if (next !== SIGN) {
+        // One sign, as most are.
+        const sign = signPlaces[units[i] as number] as number
+        sum += rates[(!spaced && isLetter(next) ? PUNCT_PREFIX : PUNCT_ALONE) + sign] as number
+        kind = next
+      } else {
+        do kind = classAt(++at)
+        while (kind === SIGN)
+        sum += signs(i, at, rates)
+      }
+      i = at
+      spaced = false
     } else if (kind === BLANK) {
       let at = i + 1
-      while (at < end && text.charCodeAt(at) === 32) at++
-      const next = at < end ? (CLASSES[text.charCodeAt(at)] as number) : BREAK
+      while (units[at] === 32) at++
+      kind = classAt(at)
       // The last space of a run goes with what follows it; before a line break all of them do.
-      spaced = next !== BREAK && next !== TABULATOR
+      spaced = kind !== BREAK && kind !== TABULATOR
       const length = spaced ? at - i - 1 : at - i
       if (length > 0) {
-        if (at === end && length === 1) count(counts, SPACE + 5, 1)
-        else if (next !== BREAK || length > 1) blanks(length, counts)
+        if (at === end && length === 1) sum += rates[SPACE + 5] as number
+        else if (kind !== BREAK || length > 1) {
+          sum += rates[SPACE + (length >= 16 ? 3 : length >= 8 ? 2 : length >= 4 ? 1 : 0)] as number
+          if (length >= 64) sum += (rates[SPACE + 4] as number) * (length >> 6)
+        }
       }
-      afterSign = afterSign && !spaced
       i = at
-    } else if (kind === BREAK) {
-      let at = i + 1
-      let breaks = c === 10 ? 1 : 0
-      while (at < end && CLASSES[text.charCodeAt(at)] === BREAK) {
-        if (text.charCodeAt(at) === 10) breaks++
-        at++
+    } else if (kind === DIGIT) {
+      if (i >= loose) {
+        loose = opaqueEnd(i, end)
+        if (loose < 0) {
+          loose = opaqueTo = -loose
+          sum += opaque(i, loose, rates)
+          i = loose
+          kind = classAt(i)
+          spaced = false
+          continue
+        }
       }
-      if (breaks > 1) {
-        count(counts, LINE + 2, 1)
-        count(counts, LINE + 3, (breaks - 1) >> 2)
-      } else count(counts, LINE + (afterSign ? 0 : 1), 1)
-      i = at
-      spaced = afterSign = false
-    } else if (kind === TABULATOR) {
       let at = i + 1
-      while (at < end && text.charCodeAt(at) === 9) at++
-      count(counts, TAB, 1)
-      count(counts, TAB + 1, at - i - 1)
-      i = at
-      spaced = afterSign = false
-    } else if (kind === SURROGATE) {
-      const next = i + 1 < end ? text.charCodeAt(i + 1) : 0
-      if (c < 0xdc00 && (next & 0xfc00) === 0xdc00) {
-        bytes += 2
-        const point = ((c - 0xd800) << 10) + (next - 0xdc00) + 0x10000
-        count(counts, SYMBOL + 2 * (point >= 0x1f000 && point < 0x1fb00 ? 10 : point >= 0x20000 ? 11 : 12), 1)
-        i += 2
-      } else {
-        bytes += 2
-        count(counts, SYMBOL + 2 * 13, 1)
-        i++
+      kind = classAt(at)
+      while (kind === DIGIT) kind = classAt(++at)
+      let length = at - i
+      if (length >= 3) {
+        const groups = (length / 3) | 0
+        sum += groups * (rates[DIGITS] as number)
+        length -= 3 * groups
       }
-      spaced = afterSign = false
-    } else if (kind >= MARKS) {
-      bytes += c > 0x7ff ? 2 : 1
-      count(counts, MARK + kind - MARKS, 1)
-      i++
-    } else if (kind >= SYMBOLS) {
-      const base = SYMBOL + 2 * (kind - SYMBOLS)
-      let at = i + 1
-      while (at < end && text.charCodeAt(at) === c) at++
-      count(counts, base, 1)
-      count(counts, base + 1, at - i - 1)
-      bytes += c > 0x7ff ? 2 * (at - i) : at - i
+      if (length > 0) sum += rates[DIGITS + 3 - length] as number
+      if (spaced) sum += rates[DIGITS + 3] as number
       i = at
       spaced = false
-      afterSign = true
-    } else if (kind === NATIVE_DIGIT) {
+    } else if (kind === BREAK) {
+      const signed = followsSign(i, opaqueTo)
+      let breaks = 0
+      do {
+        if (units[i] === 10) breaks++
+        kind = classAt(++i)
+      } while (kind === BREAK && i < end)
+      if (breaks > 1) sum += (rates[LINE + 2] as number) + (rates[LINE + 3] as number) * ((breaks - 1) >> 2)
+      else sum += rates[signed ? LINE : LINE + 1] as number
+      spaced = false
+    } else if (kind === TABULATOR) {
       let at = i + 1
-      bytes += c > 0x7ff ? 2 : 1
-      while (at < end && CLASSES[text.charCodeAt(at)] === NATIVE_DIGIT) bytes += text.charCodeAt(at++) > 0x7ff ? 2 : 1
-      count(counts, NATIVE_DIGITS, at - i)
-      count(counts, NATIVE_DIGITS + 1, Math.ceil((at - i) / 3))
+      while (units[at] === 9) at++
+      sum += (rates[TAB] as number) + (rates[TAB + 1] as number) * (at - i - 1)
       i = at
-      spaced = afterSign = false
+      kind = classAt(i)
+      spaced = false
     } else {
-      if (c > 127) bytes++
-      count(counts, SYMBOL + 2 * 14, 1)
-      i++
-      spaced = afterSign = false
+      i = otherAt(i, kind, rates)
+      sum += otherCost
+      // A mark goes with what it stands on.
+      if (kind < MARKS) spaced = false
+      kind = classAt(i)
     }
   }
-  return bytes
+  return sum
 }
 
-/** Rarity by hundredths of a token per letter. */
-const RARITY = Uint8Array.from({ length: 80 }, (_, i) =>
-  i < 2 ? 0 : i < 5 ? 1 : i < 9 ? 2 : i < 14 ? 3 : i < 20 ? 4 : i < 28 ? 5 : i < 38 ? 6 : i < 50 ? 7 : i < 68 ? 8 : 9,
-)
+/** Does a sign stand before the blanks before this place? What is encoded ends with signs that are none. */
+function followsSign(at: number, opaqueTo: number): boolean {
+  while (at > 0 && units[at - 1] === 32) at--
+  if (at === 0 || at === opaqueTo) return false
+  const kind = classAt(at - 1)
+  return kind === SIGN || (kind >= SYMBOLS && kind < MARKS)
+}
+
+let otherCost = 0
+
+/** What stands alone: symbols, emoji, marks, digits of other scripts, controls. Returns its end, and leaves its cost in `otherCost`. */
+function otherAt(start: number, kind: number, rates: FeatureRates): number {
+  const c = units[start] as number
+  let at = start + 1
+  if (kind === SURROGATE) {
+    const next = units[at] as number
+    const pair = c < 0xdc00 && (next & 0xfc00) === 0xdc00
+    const point = ((c - 0xd800) << 10) + (next - 0xdc00) + 0x10000
+    const block = !pair ? 13 : point >= 0x1f000 && point < 0x1fb00 ? 10 : point >= 0x20000 ? 11 : 12
+    otherCost = rates[SYMBOL + 2 * block] as number
+    return pair ? at + 1 : at
+  }
+  if (kind >= MARKS) {
+    otherCost = rates[MARK + kind - MARKS] as number
+    return at
+  }
+  if (kind >= SYMBOLS) {
+    const base = SYMBOL + 2 * (kind - SYMBOLS)
+    while (units[at] === c) at++
+    otherCost = (rates[base] as number) + (rates[base + 1] as number) * (at - start - 1)
+    return at
+  }
+  if (kind === NATIVE_DIGIT) {
+    while (classAt(at) === NATIVE_DIGIT) at++
+    otherCost = (rates[NATIVE_DIGITS] as number) * (at - start) + (rates[NATIVE_DIGITS + 1] as number) * Math.ceil((at - start) / 3)
+    return at
+  }
+  otherCost = rates[SYMBOL + 2 * 14] as number
+  return at
+}
+
+/** Rarity of a word whose triples come to `cuts`: by hundredths of a token per letter. */
+function bucketOf(cuts: number, length: number): number {
+  const each = Math.max(0, Math.floor((10 * (cuts - NONE * (length + 1))) / length))
+  return each < 2
+    ? 0
+    : each < 5
+      ? 1
+      : each < 9
+        ? 2
+        : each < 14
+          ? 3
+          : each < 20
+            ? 4
+            : each < 28
+              ? 5
+              : each < 38
+                ? 6
+                : each < 50
+                  ? 7
+                  : each < 68
+                    ? 8
+                    : 9
+}
+
+/** By length and what its triples come to: a word's place among those of its form. */
+const CELLS = Uint8Array.from({ length: (LENGTHS + 1) << 8 }, (_, i) => {
+  const length = Math.max(1, i >> 8)
+  return (length - 1) * RARITIES + bucketOf(i & 255, length)
+})
+const RANKS = Int32Array.of(0, 1, 65536)
 
 /** Signs of which vocabularies have long runs, since lines are drawn with them. */
-const LINES = new Set([...'-=*_.#/~'].map(sign => sign.charCodeAt(0)))
+const LINES = Uint8Array.from({ length: 128 }, (_, c) => ('-=*_.#/~'.includes(String.fromCharCode(c)) ? 1 : 0))
 
-/** A run of ASCII signs; returns its end. */
-function signsAt(text: string, start: number, end: number, counts: Int32Array, spaced: boolean): number {
+/** A run of at least two ASCII signs. */
+function signs(start: number, end: number, rates: FeatureRates): number {
+  let sum = 0
   let at = start
   let length = 0
   let first = 0
   while (at < end) {
-    const c = text.charCodeAt(at)
-    if (CLASSES[c] !== SIGN) break
+    const c = units[at] as number
     let same = at + 1
-    while (same < end && text.charCodeAt(same) === c) same++
+    while (units[same] === c) same++
     const times = same - at
-    const sign = SIGNS[c] as number
     at = same
     if (times >= 4) {
-      if (LINES.has(c)) {
-        count(counts, REPEAT + (times >= 32 ? 3 : times >= 16 ? 2 : times >= 8 ? 1 : 0), 1)
-        count(counts, REPEAT + 4, times >> 6)
-      } else count(counts, REPEAT + 5, times)
+      if (LINES[c] === 1) {
+        sum += rates[REPEAT + (times >= 32 ? 3 : times >= 16 ? 2 : times >= 8 ? 1 : 0)] as number
+        sum += (rates[REPEAT + 4] as number) * (times >> 6)
+      } else sum += (rates[REPEAT + 5] as number) * times
       continue
     }
+    const sign = signPlaces[c] as number
     if (length === 0) first = sign
     length += times
-    count(counts, PUNCT_IN_RUN + sign, times)
+    sum += (rates[PUNCT_IN_RUN + sign] as number) * times
   }
-  if (length === 1) {
-    count(counts, PUNCT_IN_RUN + first, -1)
-    const next = at < end ? (CLASSES[text.charCodeAt(at)] as number) : BREAK
-    const prefix = !spaced && at === start + 1 && (next <= UPPER || next >= SCRIPT_CLASS)
-    count(counts, (prefix ? PUNCT_PREFIX : PUNCT_ALONE) + first, 1)
-  } else if (length > 1) {
-    count(counts, PUNCT_RUN + (length > 8 ? 6 : length - 2), 1)
-    if (length > 8) count(counts, PUNCT_MORE, length - 8)
-  }
-  return at
-}
-
-function blanks(length: number, counts: Int32Array): void {
-  count(counts, SPACE + (length >= 16 ? 3 : length >= 8 ? 2 : length >= 4 ? 1 : 0), 1)
-  count(counts, SPACE + 4, length >> 6)
+  // The rest are lines that were drawn.
+  if (length === 1) sum += (rates[PUNCT_ALONE + first] as number) - (rates[PUNCT_IN_RUN + first] as number)
+  else if (length > 1) sum += rates[PUNCT_RUN + (length > 8 ? 6 : length - 2)] as number
+  if (length > 8) sum += (rates[PUNCT_MORE] as number) * (length - 8)
+  return sum
 }
 
 /** At least so many characters without a space, with digits or capitals among them, are taken for encoded bytes. */
@@ -303,15 +404,15 @@ const OPAQUE_LENGTH = 32
  * Looks at the run of letters, digits and `+/=_-` that begins at `start`. Negative: minus its end, and it looks like base64 or hex. Positive:
  * no such run ends before there. Words joined by signs (paths, snake_case, kebab-case) are none: theirs change class seldom.
  */
-function opaqueEnd(text: string, start: number, end: number): number {
+function opaqueEnd(start: number, end: number): number {
   if (end - start < OPAQUE_LENGTH) return end
   // From its far end, since most runs are short: what breaks this one breaks all that begin before the break.
-  for (let at = start + OPAQUE_LENGTH - 1; at > start; at--) if (groupOf(text.charCodeAt(at)) === NO_GROUP) return at
+  for (let at = start + OPAQUE_LENGTH - 1; at > start; at--) if (groups[units[at] as number] === NO_GROUP) return at
   let at = start
   let changes = 0
   let last = -1
-  while (at < end) {
-    const group = groupOf(text.charCodeAt(at))
+  for (;;) {
+    const group = groups[units[at] as number] as number
     if (group === NO_GROUP) break
     if (group !== last && group !== JOINING && last !== JOINING) changes++
     last = group
@@ -320,24 +421,13 @@ function opaqueEnd(text: string, start: number, end: number): number {
   return changes * 8 > at - start ? -at : at
 }
 
-/** Lower case, upper case, digits, joining signs, none of these. */
-function groupOf(c: number): number {
-  return c > 127 ? NO_GROUP : (GROUPS[c] as number)
-}
-
-function count(counts: Int32Array, feature: number, times: number): void {
-  counts[feature] = (counts[feature] as number) + times
-}
-
 /** Hex has no capitals beyond F, or none below g. */
-function opaqueAt(text: string, start: number, end: number, counts: Int32Array): number {
+function opaque(start: number, end: number, rates: FeatureRates): number {
   let hex = true
   for (let at = start; at < end && hex; at++) {
-    const c = text.charCodeAt(at) | 32
-    hex = CLASSES[c] === DIGIT || (c >= 97 && c <= 102) || c === 45
+    const c = (units[at] as number) | 32
+    hex = classes[c] === DIGIT || (c >= 97 && c <= 102) || c === 45
   }
   const base = hex ? OPAQUE + 2 : OPAQUE
-  count(counts, base, 1)
-  count(counts, base + 1, end - start)
-  return end
+  return (rates[base] as number) + (rates[base + 1] as number) * (end - start)
 }

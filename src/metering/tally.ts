@@ -23,8 +23,10 @@ export class Tally {
     this.#reported = new StreamUsage({ strict })
   }
 
-  readonly add = (chunk: JsonObject): void => {
+  /** `counted`: tokens of the chunk's output, where that is not in it any more. */
+  readonly add = (chunk: JsonObject, counted = 0): void => {
     this.#reported.add(chunk)
+    this.#counted += counted
     this.#uncounted += this.#endpoint.output(chunk)
     if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
   }

@@ -1,7 +1,7 @@
 import type { Model } from '../config/config.js'
 import { FEATURES } from './features.js'
 import { COMMON, RAREST_HAN, RAREST_HANGUL, RATES, TRIPLES } from './rates.js'
-import type { Letters } from './scan.js'
+import type { FeatureRates, Letters } from './scan.js'
 
 /**
  * Tokenizers that count much alike. `bytes` is none: it is the bound that no byte-level tokenizer exceeds, for models whose vocabulary is tiny
@@ -12,7 +12,7 @@ export type Family = (typeof FAMILIES)[number]
 
 /** Tokens per feature of a text (scan.ts), and what is added so that few texts cost more than was estimated. */
 export interface Rates {
-  readonly tokens: Float64Array
+  readonly features: FeatureRates
   /** Part of the estimate. */
   readonly margin: number
   /** Times the square root of the estimate: short texts vary more. */
@@ -32,7 +32,7 @@ const MARGINS: { readonly [name in keyof typeof RATES]: { readonly margin: numbe
 }
 
 const TABLES: ReadonlyMap<string, Rates> = new Map(
-  Object.entries(RATES).map(([name, packed]) => [name, { tokens: unpack(packed), ...MARGINS[name as keyof typeof RATES] }]),
+  Object.entries(RATES).map(([name, packed]) => [name, { features: unpack(packed), ...MARGINS[name as keyof typeof RATES] }]),
 )
 
 /** How ordinary letters are, in any family. */
@@ -75,17 +75,16 @@ function bytes(base64: string): Uint8Array {
   return Uint8Array.from(Buffer.from(base64, 'base64'))
 }
 
-/** Hundredths of a token. */
-function triples(): Int8Array {
+function triples(): Uint8Array {
   const packed = bytes(TRIPLES)
-  return Int8Array.from({ length: 2 * packed.length }, (_, i) => ((((packed[i >> 1] as number) >> ((i & 1) * 4)) & 15) - 3) * 10)
+  return Uint8Array.from({ length: 2 * packed.length }, (_, i) => ((packed[i >> 1] as number) >> ((i & 1) * 4)) & 15)
 }
 
-function unpack(base64: string): Float64Array {
+function unpack(base64: string): FeatureRates {
   const hundredths = new Uint16Array(bytes(base64).buffer)
   if (hundredths.length !== FEATURES)
     throw new Error(`rates.ts has ${hundredths.length} rates for ${FEATURES} features; measure them again.`)
-  return Float64Array.from(hundredths, value => value / 100)
+  return hundredths
 }
 
 /** 2: no vocabulary has it as a token of its own; 1: the large ones have. Cyrillic: letters beyond Russian; Chinese and Korean: by measure. */

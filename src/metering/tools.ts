@@ -6,8 +6,9 @@ import type { Family } from './tokenizers.js'
  * Adds tool definitions to the sum and returns what comes on top of their text. OpenAI's models see each tool as a type declaration, whose
  * cost was measured as constants: 7 a tool, 3 if it has fields, 3 a field (1 without a description), 3 a listed value, 12 once, and 2 to be sure. All others see JSON of some form.
  */
-export function toolTokens(tools: readonly unknown[], family: Family, sum: TextSum): number {
+export function toolTokens(tools: readonly unknown[], sum: TextSum): number {
   const listed = tools.filter(isObject)
+  const { family } = sum
   if (listed.length === 0) return 0
   if (family !== 'o200k' && family !== 'cl100k') {
     for (const tool of listed) sum.add(JSON.stringify(tool))

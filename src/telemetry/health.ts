@@ -41,7 +41,9 @@ export function targetChecks(reports: readonly Report[]): Check[] {
   })
 }
 
-/** Every target of the models of a config. */
-export function targetNames({ config, catalog }: Pick<Runtime, 'config' | 'catalog'>): Set<string> {
-  return new Set([...config.models.values()].flatMap(model => catalog.targets(model).map(({ name }) => name)))
+/** The targets of a config that are where they were before: what is known of any other is out of date. */
+export function targetNames({ config, catalog, upstreams }: Runtime, before: Runtime): Set<string> {
+  const targets = [...config.models.values()].flatMap(model => catalog.targets(model))
+  const same = targets.filter(({ model }) => upstreams.keeps(model.provider.name, before.upstreams))
+  return new Set(same.map(({ name }) => name))
 }

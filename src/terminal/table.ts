@@ -60,7 +60,8 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/gu
 const NO_WIDTH = /[\p{Mn}\p{Me}\p{Cf}]/gu
 
-function widthOf(text: string): number {
+/** Places that a text takes on a terminal. */
+export function widthOf(text: string): number {
   const shown = text.replace(NO_WIDTH, '')
   return [...shown].length + (shown.match(WIDE)?.length ?? 0)
 }

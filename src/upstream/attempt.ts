@@ -2,6 +2,7 @@ import type { ProviderSettings } from '../config/config.js'
 import type { Endpoint } from '../endpoints/endpoint.js'
 import { GatewayError, isGatewayError } from '../errors.js'
 import type { JsonObject } from '../json.js'
+import { Pieces } from '../pieces.js'
 import { readFailure, scrub } from './failure.js'
 import {
   type Call,
@@ -18,7 +19,7 @@ import {
 import { refusalOf, retryAfter } from './refusal.js'
 import { AnswerStream, ErrorEvent } from './stream.js'
 import { TargetFailure } from './trouble.js'
-import { type WholeAnswer, wholeAnswer } from './whole.js'
+import type { WholeAnswer } from './whole.js'
 
 /** The most that a whole answer may have, in bytes; and what is read of an error. */
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -44,7 +45,11 @@ export interface AttemptFacts {
   readonly headers: HeaderFields
   readonly body: string | Uint8Array
   readonly includeUsage: boolean
-  readonly meter: (chunk: JsonObject) => void
+  readonly meter: (chunk: JsonObject, counted?: number) => void
+  /** The client's answer of a provider's whole one: here (`wholeAnswer`), or on another thread where it is large. */
+  readonly whole: (bytes: Pieces, headers: HeaderFields) => WholeAnswer | Promise<WholeAnswer>
+  /** Does the request have this field? */
+  readonly asks: (field: string) => boolean
   /** Wall clock, for a `retry-after` that is a date. */
   readonly now: () => number
 }
@@ -62,8 +67,7 @@ export class Attempt implements Receiver {
   #mode: 'head' | 'error' | 'whole' | 'events' | 'over' = 'head'
   #status = 0
   #headers: UpstreamHeaders = {}
-  #chunks: Buffer[] = []
-  #bytes = 0
+  #pieces = new Pieces()
   #stream: AnswerStream | null = null
   #told = false
   #paused = false
@@ -151,14 +155,14 @@ export class Attempt implements Receiver {
       this.#afterEvents(stream)
       return
     }
-    this.#bytes += chunk.length
+    const bytes = this.#pieces.length + chunk.length
     if (this.#mode === 'error') {
-      if (this.#bytes <= ERROR_BYTES_MAX) this.#chunks.push(chunk)
+      if (bytes <= ERROR_BYTES_MAX) this.#pieces.add(chunk)
       else this.end()
-    } else if (this.#bytes > ANSWER_BYTES_MAX) {
+    } else if (bytes > ANSWER_BYTES_MAX) {
       this.#tooLarge()
     } else {
-      this.#chunks.push(chunk)
+      this.#pieces.add(chunk)
     }
   }
 
@@ -172,14 +176,13 @@ export class Attempt implements Receiver {
       this.#stop()
       return
     }
-    const bytes = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks)
-    this.#chunks = []
+    const pieces = this.#pieces
     this.#stop()
     if (mode === 'error') {
       this.#delivery.abort()
-      this.#fail(this.#refused(bytes))
+      this.#fail(this.#refused(pieces.joined()))
     } else {
-      this.#whole(bytes)
+      this.#whole(pieces)
     }
   }
 
@@ -200,17 +203,28 @@ export class Attempt implements Receiver {
     }
   }
 
-  #whole(bytes: Buffer): void {
+  #whole(pieces: Pieces): void {
+    try {
+      const answer = this.#facts.whole(pieces, plain(this.#headers))
+      if (answer instanceof Promise) answer.then(this.#tellWhole, error => this.#fail(this.#explain(error)))
+      else this.#tellWhole(answer)
+    } catch (error) {
+      this.#fail(this.#explain(error))
+    }
+  }
+
+  readonly #tellWhole = (answer: WholeAnswer): void => {
+    // Aborted meanwhile.
+    if (this.#told) return
     const { call, wire, endpoint, includeUsage, meter } = this.#facts
     try {
-      const answer = wholeAnswer(bytes, call, wire, endpoint, plain(this.#headers))
       this.#told = true
       if (call.stream) {
         const stream = new AnswerStream({ call, wire, endpoint, includeUsage, meter })
         stream.retell(answer.json)
         this.#resolve({ kind: 'stream', stream, headers: this.#headers })
       } else {
-        meter(answer.metered)
+        meter(answer.metered, answer.counted)
         this.#resolve({ kind: 'whole', answer, headers: this.#headers })
       }
     } catch (error) {
@@ -264,7 +278,7 @@ export class Attempt implements Receiver {
 
   #stop(): void {
     this.#mode = 'over'
-    this.#chunks = []
+    this.#pieces = new Pieces()
     clearTimeout(this.#waiting)
     clearTimeout(this.#total)
     if (this.#silence !== null) clearTimeout(this.#silence)
@@ -312,9 +326,9 @@ export class Attempt implements Receiver {
   }
 
   #refusal(failure: Failure & { readonly status: number }): GatewayError {
-    const { settings, call } = this.#facts
+    const { settings, asks } = this.#facts
     const message = failure.message === undefined ? {} : { message: scrub(failure.message, secretsOf(settings)) }
-    return refusalOf({ ...failure, ...message }, name => Object.hasOwn(call.body, name))
+    return refusalOf({ ...failure, ...message }, asks)
   }
 
   /** What a failure inside an answer means. */

@@ -14,6 +14,7 @@ import { callOf, outgoing } from './outgoing.js'
 import type { Call, HeaderFields, Provider, Transport } from './providers/provider.js'
 import { type Step, Tries } from './tries.js'
 import { TargetFailure } from './trouble.js'
+import { wholeAnswer } from './whole.js'
 
 /** What can be charged for: a target that has begun to work, and what was received of it. */
 export interface Billable {
@@ -151,6 +152,11 @@ async function attempt(
     body,
     includeUsage: question.includeUsage,
     meter: tally.add,
+    whole: (bytes, headers) =>
+      !question.stream && (bytes.many || (question.bytes !== undefined && endpoint.shape !== undefined))
+        ? services.offload.answer({ bytes, headers, question, target, ids }, endpoint, runtime)
+        : wholeAnswer(bytes.joined(), call, wire, endpoint, headers),
+    asks: field => (target.fields === undefined ? Object.hasOwn(target.body, field) : target.fields.includes(field)),
     now: () => services.clock.now(),
   })
   const leave = (): void => {

@@ -17,9 +17,10 @@ export function callOf(target: Target, surface: Surface, stream: boolean, { id, 
   }
 }
 
-/** What is sent to a target, as JSON text in the provider's wire. Throws what the translation throws. */
+/** What is sent to a target, as text in the provider's wire. Throws what the translation throws. */
 export function outgoing(target: Target, surface: Surface, stream: boolean, wires: Wires, ids: Pick<Call, 'id' | 'created'>): string {
   const call = callOf(target, surface, stream, ids)
-  const { request } = wires.wire(target.model, surface)
+  const { request, text } = wires.wire(target.model, surface)
+  if (text !== undefined) return text(call)
   return JSON.stringify(request === undefined ? target.body : request(call))
 }

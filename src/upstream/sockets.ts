@@ -12,7 +12,7 @@ export type Connector = ReturnType<typeof buildConnector>
 export interface Line {
   /** It had carried a request before. */
   readonly reused: boolean
-  /** Has any byte come over it since the request was written? Over TLS a goodbye is bytes too, so that nothing can be said: false. */
+  /** Has any byte come over it since the request was written? Over TLS those that it carries count, and not its own words: a goodbye is none. */
   heard(): boolean
 }
 
@@ -48,13 +48,13 @@ export class Sockets {
 
   /** Other providers' requests are heard of here too. */
   readonly #sending = (message: unknown): void => {
-    const { socket } = message as { readonly socket: Socket & { readonly encrypted?: boolean } }
+    const { socket } = message as { readonly socket: Socket }
     const reused = this.#used.get(socket)
     if (reused === undefined) return
     this.#used.set(socket, true)
     const told = this.#expecting
     this.#expecting = null
     const before = socket.bytesRead
-    told?.({ reused, heard: () => socket.encrypted !== true && socket.bytesRead > before })
+    told?.({ reused, heard: () => socket.bytesRead > before })
   }
 }

@@ -38,28 +38,52 @@ export class Wires {
   }
 }
 
+/** The way to a provider, for as long as any config uses it. */
+class Shared {
+  readonly #transport: Transport
+  #users = 0
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  take(): void {
+    this.#users++
+  }
+
+  async leave(): Promise<void> {
+    if (--this.#users === 0) await this.#transport.close()
+  }
+}
+
+interface Running extends Upstream {
+  readonly shared: Shared
+}
+
 /** The running providers of a config, by name. */
 export class Upstreams extends Wires {
-  readonly #byName: ReadonlyMap<string, Upstream>
+  readonly #byName: ReadonlyMap<string, Running>
 
-  private constructor(config: Config, kinds: ReadonlyMap<string, Provider>, byName: ReadonlyMap<string, Upstream>) {
+  private constructor(config: Config, kinds: ReadonlyMap<string, Provider>, byName: ReadonlyMap<string, Running>) {
     super(config, kinds)
     this.#byName = byName
+    for (const { shared } of byName.values()) shared.take()
   }
 
   /** Starts what the config names. A provider whose settings are those of `before` keeps its connections. */
   static async start(config: Config, kinds: ReadonlyMap<string, Provider>, before?: Upstreams): Promise<Upstreams> {
-    const byName = new Map<string, Upstream>()
+    const byName = new Map<string, Running>()
     for (const settings of config.providers.values()) {
-      const old = before === undefined ? undefined : before.#byName.get(settings.name)
-      if (old !== undefined && same(old.settings, settings)) {
+      const old = before === undefined ? undefined : before.#kept(settings)
+      if (old !== undefined) {
         byName.set(settings.name, { ...old, settings })
         continue
       }
       const provider = kindOf(settings.kind, kinds)
       const transport = provider.transport?.(settings) ?? (await overHttp(settings))
       const { max_connections: connections, queue, queue_timeout: timeoutMs } = settings
-      byName.set(settings.name, { settings, provider, transport, gate: new Gate(transport, { connections, queue, timeoutMs }) })
+      const gate = new Gate(transport, { connections, queue, timeoutMs })
+      byName.set(settings.name, { settings, provider, transport, gate, shared: new Shared(transport) })
     }
     return new Upstreams(config, kinds, byName)
   }
@@ -70,10 +94,20 @@ export class Upstreams extends Wires {
     return upstream
   }
 
-  /** Closes the connections that `after` did not take over. */
-  async close(after?: Upstreams): Promise<void> {
-    const kept = new Set(after === undefined ? [] : [...after.#byName.values()].map(upstream => upstream.transport))
-    await Promise.all([...this.#byName.values()].filter(({ transport }) => !kept.has(transport)).map(({ transport }) => transport.close()))
+  /** Is this provider reached as `before` reached it? */
+  keeps(name: string, before: Upstreams): boolean {
+    const own = this.#byName.get(name)
+    return own !== undefined && own.shared === before.#byName.get(name)?.shared
+  }
+
+  /** Nothing of this config is under way any more: the connections that no other config uses are closed. Once. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#byName.values()].map(({ shared }) => shared.leave()))
+  }
+
+  #kept(settings: ProviderSettings): Running | undefined {
+    const old = this.#byName.get(settings.name)
+    return old !== undefined && same(old.settings, settings) ? old : undefined
   }
 }
 

@@ -9,17 +9,25 @@ type Mutable = { [name: string]: Json | undefined }
 export interface WholeAnswer {
   /** The provider's answer in the client's wire, before it is shaped: what is metered. */
   readonly metered: JsonObject
+  /** Tokens of the output, where it has been counted already and `metered` says only what the provider reports. */
+  readonly counted?: number
   /** The client's answer, parsed. Not to be changed. */
   readonly json: JsonObject
   /** What the client gets. */
-  readonly text: string
+  readonly text: string | Uint8Array
 }
 
 /**
  * A provider's answer that is no stream, in the client's wire: the provider's own text with `model` (and `id` where its shape is wrong) put
  * right, or the translation of it. Throws ProviderFailure where it is no answer, ErrorEvent where it is an error under a good status.
  */
-export function wholeAnswer(bytes: Buffer, call: Call, wire: Wire, endpoint: Endpoint, headers: HeaderFields): WholeAnswer {
+export function wholeAnswer(
+  bytes: Buffer,
+  call: Call,
+  wire: Wire,
+  endpoint: Endpoint,
+  headers: HeaderFields,
+): WholeAnswer & { readonly text: string } {
   const text = bytes.toString('utf8')
   let body: unknown
   try {

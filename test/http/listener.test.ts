@@ -22,9 +22,9 @@ async function echo(
   { bytesMax = 1_000_000, timeoutMs = 5_000 }: Options,
 ): Promise<void> {
   try {
-    checkBodyHeaders(request)
+    checkBodyHeaders(request, bytesMax)
     if (request.headers.expect !== undefined) response.writeContinue()
-    const body = parseBody(await readBody(request, bytesMax, timeoutMs, new Room()))
+    const body = parseBody((await readBody(request, bytesMax, timeoutMs, new Room())).joined())
     sendJson(response, 200, 'req_1', {}, JSON.stringify({ size: JSON.stringify(body).length }), 1_000)
   } catch (fault) {
     const error = asGatewayError(fault)
@@ -142,6 +142,8 @@ t.test('bodies: chunked, announced, asked for, too large, too slow', async t => 
   t.match(asked, /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK/)
   const refused = await said(listener, `${POST}${end}expect: 100-continue\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n`)
   t.match(refused, /^HTTP\/1.1 415 /, 'a body that is not wanted is not asked for')
+  const large = await said(listener, `${POST}${end}expect: 100-continue\r\ncontent-length: 1001\r\n\r\n`)
+  t.match(large, /^HTTP\/1.1 413 /, 'one that is too large is not asked for')
   for (const head of ['content-length: 1001\r\n\r\n', 'transfer-encoding: chunked\r\n\r\n']) {
     const answer = await said(listener, POST + head, `400\r\n${'x'.repeat(1024)}\r\n`)
     t.match(answer, /^HTTP\/1.1 413 /)

@@ -7,7 +7,18 @@ import { claim } from './script.js'
 
 const [, , verb = '', path = '', durability = 'process'] = process.argv
 const newId = requestIds(ulids())
-const say = (value: unknown) => writeSync(1, `${typeof value === 'string' ? value : JSON.stringify(value)}\n`)
+const say = (value: unknown) => write(`${typeof value === 'string' ? value : JSON.stringify(value)}\n`)
+
+/** Waits for a reader that is behind: a pipe may be set so that it does not wait by itself. */
+function write(text: string): void {
+  for (let rest = Buffer.from(text); rest.length > 0; ) {
+    try {
+      rest = rest.subarray(writeSync(1, rest))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    }
+  }
+}
 const hold = (id: string) => ({
   id,
   at: Date.now(),

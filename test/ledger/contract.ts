@@ -235,7 +235,14 @@ export function contract(t: Test, open: (t: Test) => Promise<Ledger>): void {
     const nothing = Object.fromEntries(Object.keys(endingRecord()).map(name => [name, null]))
     t.strictSame(await ledger.records({}), [{ ...nothing, ...record, id: 'r1', at: AT, state: 'held' }])
     t.strictSame(await ledger.open(), [{ id: 'r1', at: AT, record }])
-    const ending = endingRecord({ provider: 'fallback', cost_rial: MAX, overrun_rial: 3n, ttft_ms: null, code: 'upstream_error' })
+    const ending = endingRecord({
+      provider: 'fallback',
+      price: '{"input":2}',
+      cost_rial: MAX,
+      overrun_rial: 3n,
+      ttft_ms: null,
+      code: 'upstream_error',
+    })
     await ledger.settle('r1', { state: 'partial', actual: {}, record: ending })
     t.strictSame(await ledger.records({}), [{ ...record, ...ending, id: 'r1', at: AT, state: 'partial' }])
   })

@@ -34,6 +34,7 @@ export function endingRecord(fields: Partial<EndingRecord> = {}): EndingRecord {
     status: 200,
     code: null,
     provider: 'openai',
+    price: '{"input":157500,"cached_input":78750,"output":630000}',
     upstream_request_id: 'req_4c8a1c5e0b9f4a7d',
     attempts: '[{"target":"openai/gpt-4o-mini","result":"ok","ms":512}]',
     ttft_ms: 210,

@@ -1,6 +1,17 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { openLedger } from '../../src/ledger/sqlite.js'
@@ -61,61 +72,241 @@ t.test('without anybody who asks for its readiness, a ledger notices at its next
   await ledger.close()
 })
 
-t.test('a log that is gone after a crash: nothing can know what it held, but the file is whole', async t => {
+/** The files as a kill leaves them at this moment, in a folder of their own. */
+function crashed(path: string, name: string): string {
+  const folder = join(dirname(path), name)
+  mkdirSync(folder)
+  const copy = join(folder, 'ledger.db')
+  for (const suffix of ['', '-wal', '-mark']) if (existsSync(path + suffix)) copyFileSync(path + suffix, copy + suffix)
+  return copy
+}
+
+const opening = (path: string, acceptLoss = false) => openLedger({ path, durability: 'power', create: false, acceptLoss })
+
+/** Refused; and nothing of it is changed, so that the log can still be brought back. */
+async function refused(t: Test, path: string, words: RegExp, name: string): Promise<void> {
+  const files = () => [path, `${path}-wal`, `${path}-mark`].map(file => (existsSync(file) ? readFileSync(file) : null))
+  const before = files()
+  await t.rejects(opening(path), { code: 'ledger_unavailable', message: words }, name)
+  t.strictSame(files(), before, `${name}: nothing was touched`)
+}
+
+const REMEDY =
+  /, or restore a backup\. What stood in that log alone is lost if you go on without it, which takes: model-gateway ledger accept-loss\.$/
+
+t.test('a log that is gone, replaced, cut off or damaged after a crash: the start is refused, and goes on once it is back', async t => {
   const path = await made(t)
-  const ledger = await openLedger({ path, durability: 'power', create: false })
+  const ledger = await opening(path)
   await script(t, ledger, 'hold r2 acme 300 -> admitted')
-  const copy = `${path}.crashed`
-  spawnSync('cp', [path, copy])
+  const earlier = crashed(path, 'earlier')
+  await ledger.verify()
   await ledger.close()
-  const after = await openLedger({ path: copy, durability: 'power', create: false })
-  t.strictSame(await after.wallet('acme'), { account: 'acme', credited: 1000n, posted: 450n, pending: 0n })
-  t.strictSame(await after.verify(), [])
-  await after.close()
+  const again = await opening(path)
+  await script(t, again, 'hold r3 acme 200 -> admitted\nsettle r3 150 -> ended')
+  const other = join(dirname(path), 'other.db')
+  const another = await openLedger({ path: other, durability: 'power', create: true })
+  await script(t, another, 'credit c1 acme 5 -> credited')
+  for (const [name, take, words] of [
+    [
+      'missing',
+      (log: string) => rmSync(log),
+      /ledger\.db was in use when its gateway ended, and its log ledger\.db-wal is missing or empty: bring the right ledger\.db-wal back/,
+    ],
+    ['empty', (log: string) => writeFileSync(log, ''), /its log ledger\.db-wal is missing or empty/],
+    ['no log', (log: string) => writeFileSync(log, 'x'.repeat(9000)), /its log ledger\.db-wal is missing or empty/],
+    ['an earlier log', (log: string) => copyFileSync(`${earlier}-wal`, log), /ledger\.db-wal is not the log that it was written with/],
+    [
+      'the log of another ledger',
+      (log: string) => copyFileSync(`${other}-wal`, log),
+      /ledger\.db-wal is not the log that it was written with/,
+    ],
+    ['cut off', (log: string) => truncateSync(log, statSync(log).size - 1), /is cut off or damaged: \d+ of \d+ bytes are whole/],
+    ['one byte', (log: string) => flip(log, statSync(log).size - 100), /is cut off or damaged: \d+ of \d+ bytes are whole/],
+  ] as const) {
+    const copy = crashed(path, name.replaceAll(' ', '-'))
+    const log = readFileSync(`${copy}-wal`)
+    take(`${copy}-wal`)
+    await refused(t, copy, words, name)
+    await refused(t, copy, REMEDY, name)
+    writeFileSync(`${copy}-wal`, log)
+    const back = await opening(copy)
+    await script(t, back, 'balance acme -> posted=600 pending=300\nverify -> same')
+    await back.close()
+  }
+  await again.close()
+  await another.close()
 })
 
-t.test('a log of which the end is missing or damaged: what is left of it is a whole state that there was', async t => {
+t.test('a log that is gone together with the mark beside it', async t => {
   const path = await made(t)
-  const ledger = await openLedger({ path, durability: 'power', create: false })
-  const states = new Set<string>()
-  const seen = async (of: typeof ledger) => {
-    const { credited, posted, pending } = await of.wallet('acme')
-    return [credited, posted, pending].join()
-  }
-  states.add(await seen(ledger))
-  for (const line of [
-    'hold r2 acme 100 -> admitted',
-    'settle r2 70 -> ended',
-    'hold r3 acme 200 -> admitted',
-    'void r3 -> ended',
-    'credit c2 acme 50 -> credited',
-  ]) {
-    await script(t, ledger, line)
-    states.add(await seen(ledger))
-  }
-  const crashed = path.replace('ledger.db', 'crashed.db')
-  spawnSync('cp', [path, crashed])
-  spawnSync('cp', [`${path}-wal`, `${crashed}-wal`])
+  const ledger = await opening(path)
+  await script(t, ledger, 'hold r2 acme 300 -> admitted')
+  const copy = crashed(path, 'crashed')
   await ledger.close()
-  const file = readFileSync(crashed)
-  const log = readFileSync(`${crashed}-wal`)
-  let run = 0
-  await fc.assert(
-    fc.asyncProperty(fc.nat(log.length - 1), fc.option(fc.integer({ min: 1, max: 255 })), async (at, flip) => {
-      const one = crashed.replace('crashed.db', `crashed-${++run}.db`)
-      const damaged = flip === null ? log.subarray(0, at) : Buffer.from(log)
-      if (flip !== null) damaged[at] = (log[at] as number) ^ flip
-      writeFileSync(one, file)
-      writeFileSync(`${one}-wal`, damaged)
-      const after = await openLedger({ path: one, durability: 'process', create: false })
-      const state = await seen(after)
-      const differences = await after.verify()
-      await after.close()
-      return states.has(state) && differences.length === 0
-    }),
-    { numRuns: 60 },
-  )
+  rmSync(`${copy}-wal`)
+  rmSync(`${copy}-mark`)
+  await refused(t, copy, /its log ledger\.db-wal is missing or empty/, 'missing')
 })
+
+t.test('what was in use is taken as it is, whatever ended it', async t => {
+  const path = await made(t)
+  let ledger = await opening(path)
+  const counted = async (name: string, copy: string, expected: string) => {
+    const found = await opening(copy).catch(error => error as Error)
+    if (found instanceof Error) throw new Error(`${name}: ${found.message}`)
+    await script(t, found, expected)
+    await found.close()
+  }
+  await counted('just opened', crashed(path, '1'), 'balance acme -> posted=450 pending=0')
+  await script(t, ledger, 'hold r2 acme 300 -> admitted')
+  const before = crashed(path, '2')
+  await counted('killed', crashed(path, '3'), 'balance acme -> posted=450 pending=300')
+  const backup = join(dirname(path), 'backup.db')
+  await ledger.backup(backup)
+  await counted('just checkpointed', crashed(path, '4'), 'balance acme -> posted=450 pending=300')
+  await counted('a backup', crashed(backup, '5'), 'balance acme -> posted=450 pending=300')
+  await script(t, ledger, 'settle r2 100 -> ended')
+  const after = crashed(path, '6')
+  rmSync(`${after}-wal`)
+  copyFileSync(backup, after)
+  await counted('a backup in its place, and the mark of the crash beside it', after, 'balance acme -> posted=450 pending=300')
+  const unmarked = crashed(path, '7')
+  rmSync(`${unmarked}-mark`)
+  await counted('the file and its log, copied without the mark', unmarked, 'balance acme -> posted=550 pending=0')
+  await ledger.close()
+  t.strictSame(
+    readdirSync(dirname(path)).filter(name => name.startsWith('ledger.db')),
+    ['ledger.db'],
+    'a clean stop leaves one file',
+  )
+  copyFileSync(path, `${path}.copy`)
+  await counted('a copy of a stopped ledger', `${path}.copy`, 'balance acme -> posted=550 pending=0')
+  copyFileSync(path, before)
+  await refused(
+    t,
+    before,
+    /was closed by its gateway or is a backup, but the log ledger\.db-wal beside it is of a ledger that was in use: move ledger\.db-wal away/,
+    'a log that was left beside it',
+  )
+  rmSync(`${before}-wal`)
+  await counted('that log moved away', before, 'balance acme -> posted=550 pending=0')
+  ledger = await opening(path)
+  await script(t, ledger, 'verify -> same')
+  await ledger.close()
+})
+
+t.test('a process that exits without closing leaves a file that is whole by itself', async t => {
+  const path = await made(t)
+  const text = `
+    const { openLedger } = await import(${JSON.stringify(new URL('../../src/ledger/sqlite.js', import.meta.url).href)})
+    const ledger = await openLedger({ path: ${JSON.stringify(path)}, durability: 'power', create: false })
+    await ledger.credit({ id: 'c2', account: 'acme', amount: 5n, note: '', at: 1 })
+    process.exit(0)`
+  t.equal(spawnSync(process.execPath, ['--input-type=module', '-e', text]).status, 0)
+  t.strictSame(readdirSync(dirname(path)), ['ledger.db'])
+  const ledger = await opening(path)
+  t.equal((await ledger.wallet('acme')).credited, 1005n)
+  await ledger.close()
+})
+
+t.test('the loss of a log is accepted: what the file itself says counts, and what was there is put aside', async t => {
+  const path = await made(t)
+  const ledger = await opening(path)
+  await script(t, ledger, 'hold r2 acme 300 -> admitted\nhold r3 acme 50 -> admitted')
+  const missing = crashed(path, 'missing')
+  rmSync(`${missing}-wal`)
+  const foreign = crashed(path, 'foreign')
+  const cut = crashed(path, 'cut')
+  truncateSync(`${cut}-wal`, statSync(`${cut}-wal`).size - 2048)
+  await ledger.close()
+  const next = await opening(path)
+  await script(t, next, 'settle r2 100 -> ended')
+  copyFileSync(`${path}-wal`, `${foreign}-wal`)
+  await next.close()
+  for (const [copy, balance, files] of [
+    [missing, 'posted=450 pending=0', ['ledger.db']],
+    [foreign, 'posted=450 pending=0', ['ledger.db', 'ledger.db-wal.aside']],
+    [cut, 'posted=450 pending=300', ['ledger.db', 'ledger.db-wal.aside']],
+  ] as const) {
+    await t.rejects(opening(copy), { code: 'ledger_unavailable' })
+    const accepted = await opening(copy, true)
+    await script(t, accepted, `balance acme -> ${balance}\nverify -> same`)
+    await accepted.close()
+    t.strictSame(readdirSync(dirname(copy)), files)
+    await (await opening(copy)).close()
+  }
+})
+
+t.test('a file that is no whole database without its log is not gone on with', async t => {
+  const path = await made(t)
+  const ledger = await opening(path)
+  await script(t, ledger, 'hold r2 acme 300 -> admitted')
+  const copy = crashed(path, 'crashed')
+  await ledger.close()
+  rmSync(`${copy}-wal`)
+  const torn = readFileSync(copy)
+  torn.fill(0, torn.length - 2048)
+  writeFileSync(copy, torn)
+  await t.rejects(opening(copy, true), { message: /(is damaged|is no whole database without that log .*): restore a backup/ })
+  await t.rejects(opening(copy), { message: /is missing or empty/ })
+})
+
+for (const durability of ['power', 'process'] as const) {
+  t.test(`${durability}: of a log that is cut off or damaged anywhere, a start takes what was promised to be kept, or nothing`, async t => {
+    const path = await made(t)
+    const ledger = await openLedger({ path, durability, create: false })
+    const states: string[] = []
+    const seen = async (of: typeof ledger) => {
+      const { credited, posted, pending } = await of.wallet('acme')
+      return [credited, posted, pending].join()
+    }
+    for (const line of [
+      'hold r2 acme 100 -> admitted',
+      'settle r2 70 -> ended',
+      'hold r3 acme 200 -> admitted',
+      'void r3 -> ended',
+      'credit c2 acme 50 -> credited',
+    ]) {
+      await script(t, ledger, line)
+      states.push(await seen(ledger))
+    }
+    // With power, all of it was synced; else no more than its beginning.
+    const kept = durability === 'power' ? states.slice(-1) : states
+    const crash = crashed(path, 'crashed')
+    await ledger.close()
+    const log = readFileSync(`${crash}-wal`)
+    let run = 0
+    const came = { refused: 0, taken: 0 }
+    await fc.assert(
+      fc.asyncProperty(fc.nat(log.length), fc.option(fc.integer({ min: 1, max: 255 })), async (at, flip) => {
+        const one = crashed(crash, String(++run))
+        const damaged = flip === null ? log.subarray(0, at) : Buffer.from(log)
+        if (flip !== null && at < log.length) damaged[at] = (log[at] as number) ^ flip
+        writeFileSync(`${one}-wal`, damaged)
+        try {
+          const after = await openLedger({ path: one, durability, create: false })
+          const state = await seen(after)
+          const differences = await after.verify()
+          await after.close()
+          came.taken++
+          return kept.includes(state) && differences.length === 0 && (durability === 'process' || damaged.equals(log))
+        } catch (error) {
+          came.refused++
+          return (error as { code?: string }).code === 'ledger_unavailable' && !damaged.equals(log)
+        }
+      }),
+      { numRuns: 40, examples: [[log.length, null]] },
+    )
+    t.comment(JSON.stringify(came))
+    t.ok(came.refused > 0 && came.taken > 0)
+  })
+}
+
+function flip(path: string, at: number): void {
+  const bytes = readFileSync(path)
+  bytes[at] = (bytes[at] as number) ^ 1
+  writeFileSync(path, bytes)
+}
 
 t.test('a file with damaged bytes: refused, failed, told by verify, or the very same balance', async t => {
   const path = await made(t)

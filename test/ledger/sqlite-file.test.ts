@@ -56,7 +56,7 @@ t.test('what SQLite is set to, also in a file that is there already', async t =>
   ]
   t.strictSame(
     settings.map(name => file.db.pragma(name, { simple: true })),
-    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d47574c, 2],
+    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d475755, 2],
   )
 })
 

@@ -140,7 +140,7 @@ t.test('random operations, crashes and restarts: the same answers as the referen
 /** The files as a kill would leave them. Another process copies: closing a descriptor of the file in this one would drop SQLite's locks. */
 function crashed(file: string): string {
   const copy = file.replace(/(\d+)\.db$/, (_, n) => `${Number(n) + 1}.db`)
-  for (const suffix of ['', '-wal']) {
+  for (const suffix of ['', '-wal', '-mark']) {
     const { status } = spawnSync('cp', [file + suffix, copy + suffix])
     if (status !== 0) throw new Error(`cp ${file}${suffix}: ${status}`)
   }

@@ -163,9 +163,11 @@ t.test('readings of the admission that are of others, or not all of them, are no
   t.strictSame(await policy.respond?.(ended({ key, readings: whole.slice(0, -1) })), read, 'one is missing: all are read')
 })
 
-t.test('a reset is at least one second, rounded up', async t => {
+t.test('a reset counts from the moment of the answer; it is at least one second, rounded up', async t => {
   const key = keyOf({ plan: { requests_per_minute: 1n } })
-  const reset = async (at: number) => (await rate({} as never, host()).respond?.(ended({ key, at })))?.['x-ratelimit-reset-requests']
+  const reset = async (now: number) =>
+    (await rate({} as never, host([], undefined, now)).respond?.(ended({ key })))?.['x-ratelimit-reset-requests']
   const end = tehran('minute', AT).end
   t.strictSame([await reset(end - 1), await reset(end - 1000), await reset(end - 1001), await reset(end - 60_000)], ['1', '1', '2', '60'])
+  t.equal(await reset(end + 5000), '1', 'the window of an answer that took long may be over')
 })

@@ -31,6 +31,7 @@ function made(factory: PolicyFactory, one: Key, readings: readonly Reading[] = [
   const host: Host = {
     keys: new Map([[one.name, one]]),
     window: find,
+    now: () => AT,
     read: async counters => counters.map(counter => readings.find(reading => reading.counter === counter) ?? nothing(counter)),
     error: (code, message, options) => new GatewayError(code, message, options),
     log: () => {},

@@ -55,7 +55,7 @@ t.test('what a provider reports sizes the holds of its model, in this run and in
   const charged = (silent?.input_tokens ?? 0) / raw(WORDS.repeat(10))
   t.ok(Math.abs(charged - 1.5) < 0.03, `without usage the likeliest is charged, not what was held: ${charged}`)
 
-  t.match(await inspect(folder, ledger => ledger.calibrations()), [{ model: 'up/m', basis: `1 ${family} m` }])
+  t.match(await inspect(folder, ledger => ledger.calibrations()), [{ model: 'up/m', basis: `2 ${family} m` }])
   const second = await gateway(t, config, { folder })
   t.equal(await metric(second, SERIES), factor, 'kept across restarts')
 })

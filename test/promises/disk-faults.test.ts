@@ -39,7 +39,7 @@ async function closed(t: Test, running: RunningGateway, words: RegExp): Promise<
 
 for (const [name, calls, how, words] of [
   ['a sync fails (EIO)', 'fdatasync', 'error=EIO:when=9+', /\[-] ledger: .*EIO.*restart the gateway/],
-  ['the disk is full (ENOSPC)', 'pwrite64', 'error=ENOSPC:when=60+', /\[-] ledger: .*(full|disk).*restart the gateway/],
+  ['the disk is full (ENOSPC)', 'pwrite64', 'error=ENOSPC:when=140+', /\[-] ledger: .*(full|disk).*restart the gateway/],
 ] as const) {
   const wrap = disk({ calls, how })
   t.test(name, { skip: typeof wrap === 'string' && wrap }, async t => {

@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { talk } from '../support/client.js'
 import { gateway, KEY, metric } from '../support/gateway.js'
+import { FIXTURES } from '../support/paths.js'
 import { chat, gate, json, provider, type Script, type ScriptedProvider } from '../support/provider.js'
 
 /* One model in several places, as a client, an operator and the ledger see it: against a running gateway. */
@@ -18,6 +22,42 @@ interface Options {
   readonly provider?: string
   readonly model?: string
   readonly targets?: string
+}
+
+/** A provider over TLS. `script` says what it does with the requests that come over a connection which had carried one before. */
+async function secured(t: Test, script: (socket: Socket, below: Socket) => void) {
+  const used = new WeakSet<object>()
+  const below = new Map<number | undefined, Socket>()
+  const requests: boolean[] = []
+  const pem = (name: string): string => readFileSync(`${FIXTURES}tls/localhost.${name}`, 'utf8')
+  const server = createServer({ cert: pem('crt'), key: pem('key') }, async (request, response) => {
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += chunk
+    requests.push(used.has(request.socket))
+    if (used.has(request.socket)) return script(request.socket, below.get(request.socket.remotePort) as Socket)
+    used.add(request.socket)
+    const seen = { path: '', headers: {}, text, body: JSON.parse(text), closed: Promise.resolve() }
+    await chat()(seen, response, request)
+  })
+  server.on('connection', (socket: Socket) => below.set(socket.remotePort, socket))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/v1`
+  const provider = `{kind: openai, base_url: "${url}", ca: "${FIXTURES}tls/localhost.crt"}`
+  const running = await gateway(
+    t,
+    `
+ledger: {path: data/ledger.db, durability: process}
+providers: {a: ${provider}}
+models: {a/m: {price: {input: 1000000, output: 1000000}, max_output_tokens: 100, attempts: 1}}
+plans: {p: {}}
+keys: {k: {plan: p, secret: ${KEY}}}
+`,
+  )
+  return { requests, running, ask: (stream: boolean) => running.post(PATH, { ...BODY, stream }) }
 }
 
 async function two(t: Test, scripts: readonly [Script, Script], { provider: more = '', model = '', targets }: Options = {}) {
@@ -62,6 +102,7 @@ t.test('the hold is for the dearest target, the charge for the one that answered
   for (const record of records) {
     t.strictSame(attemptsOf(record), ['a/m upstream_error', 'b/other answered'])
     t.match(record, { state: 'settled', model: 'a/m', provider: 'b', cost_rial: 9n * 3n + 2n * 5n })
+    t.strictSame(JSON.parse(record.price), { input: 3_000_000, cached_input: 3_000_000, output: 5_000_000, request: 0 }, 'its price')
     t.ok(record.held_rial > 10n * 5n)
   }
 })
@@ -165,4 +206,29 @@ t.test('a connection that was kept and is dead costs no request, a new one that 
   t.equal(there.a.seen.length, 31)
   t.equal(await running.stop(), 0)
   t.equal((await running.records()).filter(({ state }) => state === 'settled').length, 20)
+})
+
+const DEATHS: Readonly<Record<string, (socket: Socket, below: Socket) => void>> = {
+  'closed with a goodbye': socket => socket.end(),
+  'closed without one': socket => socket.destroy(),
+  reset: (_socket, below) => below.resetAndDestroy(),
+}
+
+t.test('the same over TLS, however it dies; but not once a byte of an answer has come', async t => {
+  for (const [death, script] of Object.entries(DEATHS)) {
+    const { requests, running, ask } = await secured(t, script)
+    for (let i = 0; i < 8; i++) t.equal((await ask(i % 4 > 1)).status, 200, death)
+    const pair = [false, true, false]
+    t.strictSame(
+      requests,
+      [...pair, ...pair, ...pair, ...pair],
+      `${death}: every other request meets a dead connection, and goes over a new one`,
+    )
+    t.equal(await running.stop(), 0)
+  }
+  const { requests, running, ask } = await secured(t, socket => socket.end('HTTP/1.1 20'))
+  t.equal((await ask(false)).status, 200)
+  t.match((await ask(false)).json.error, { code: 'upstream_error' })
+  t.strictSame(requests, [false, true], 'it was not sent again')
+  t.equal(await running.stop(), 0)
 })

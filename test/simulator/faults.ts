@@ -15,6 +15,9 @@ export const DISK_FAULTS = [
 ] as const
 export type DiskFault = (typeof DISK_FAULTS)[number]
 
+/** What a ledger consists of, by what follows its name. */
+export const FILES = ['', '-wal', '-mark'] as const
+
 const LOSING: ReadonlySet<DiskFault> = new Set<DiskFault>(['power lost before a sync', 'a sync fails and something is lost'])
 
 /** Thrown where the process is no more; what catches it is no more, either. */
@@ -33,7 +36,8 @@ export class Disk {
   readonly #random: Random
   readonly #path: string
   readonly #next: string
-  #syncedBytes: number
+  #syncedBytes = 0
+  #syncing: Promise<void> = Promise.resolve()
   #tidying: Promise<void> = Promise.resolve()
   #copied = false
 
@@ -42,6 +46,10 @@ export class Disk {
     this.#path = path
     this.#next = next
     this.#random = random
+  }
+
+  /** The ledger is open: all that it has by now is on the disk. */
+  begun(): void {
     this.#syncedBytes = this.#walBytes()
   }
 
@@ -54,8 +62,9 @@ export class Disk {
   })
 
   /** Resolves when nothing of the file is on another thread. */
-  quiet(): Promise<void> {
-    return this.#tidying
+  async quiet(): Promise<void> {
+    await this.#syncing
+    await this.#tidying
   }
 
   /** The process ends here and now, and leaves its files as they are. */
@@ -82,7 +91,8 @@ export class Disk {
     // Only now: it may have been disarmed meanwhile.
     const fault = this.armed
     if (fault === 'a sync fails and all is kept' || fault === 'a sync fails and something is lost') this.#fail(fault)
-    await store.sync()
+    this.#syncing = store.sync()
+    await this.#syncing
     this.#syncedBytes = this.#walBytes()
     if (fault === 'killed after a sync') this.#die(fault)
   }
@@ -110,7 +120,7 @@ export class Disk {
     if (this.#copied) return
     this.#copied = true
     // Closing a descriptor of the file drops SQLite's locks on it: nobody else wants this file any more.
-    for (const suffix of ['', '-wal']) {
+    for (const suffix of FILES) {
       if (existsSync(this.#path + suffix)) copyFileSync(this.#path + suffix, this.#next + suffix)
     }
     if (this.happened === null || !LOSING.has(this.happened)) return

@@ -12,7 +12,7 @@ import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { windows } from '../../src/ledger/windows.js'
 import { isoTime, zone } from '../../src/ledger/zone.js'
 import { Calibrations } from '../../src/metering/calibrations.js'
-import { Offload } from '../../src/offload.js'
+import { Offload } from '../../src/offload/offload.js'
 import type { Host, Policy, PolicyFactory } from '../../src/policy.js'
 import type { Runtime, Services } from '../../src/runtime.js'
 import { Drains } from '../../src/upstream/drains.js'
@@ -50,6 +50,7 @@ export class Life {
   static async begin(birth: Birth, config: Config): Promise<Life> {
     const disk = new Disk(birth.path, birth.next, birth.random)
     const file = await openLedger({ path: birth.path, durability: 'process', create: true, disk: disk.wrap })
+    disk.begun()
     const life = new Life(birth, disk, file)
     await life.reload(config)
     return life
@@ -93,6 +94,7 @@ export class Life {
     const host: Host = {
       keys: config.keys,
       window: find,
+      now: () => this.services.clock.now(),
       read: counters => this.services.ledger.read(counters),
       error: (code, message, options) => new GatewayError(code, message, options),
       log: () => {},

@@ -9,7 +9,7 @@ import { run } from '../../src/lifecycle.js'
 import { Books, type Fate, must } from './books.js'
 import { Client } from './client.js'
 import { SteeredClock, ZONES } from './clock.js'
-import { DISK_FAULTS } from './faults.js'
+import { DISK_FAULTS, FILES } from './faults.js'
 import { checkEnd, checkHold, checkLedger, checkVisit, type Visit } from './invariants.js'
 import { Life } from './life.js'
 import { FarEnd } from './provider.js'
@@ -330,7 +330,7 @@ export class World {
       },
       this.#config,
     )
-    if (again) for (const suffix of ['', '-wal']) rmSync(path(before) + suffix, { force: true })
+    if (again) for (const suffix of FILES) rmSync(path(before) + suffix, { force: true })
     await this.#recover()
     for (const credit of this.#books.doubtedCredits) await this.#life.watched.ledger.credit(credit)
     for (const { name, opening_balance_rial: amount } of this.#config.accounts.values()) {

@@ -6,6 +6,7 @@ import { type Answered, Attempt } from '../../src/upstream/attempt.js'
 import { httpTransport } from '../../src/upstream/http.js'
 import openai from '../../src/upstream/providers/openai.js'
 import type { Transport, Wire } from '../../src/upstream/providers/provider.js'
+import { wholeAnswer } from '../../src/upstream/whole.js'
 import { CHAT } from './answer-stream.js'
 import { settingsOf } from './calls.js'
 import { sampleCall, sampleModel } from './sample-call.js'
@@ -45,6 +46,8 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
       body: JSON.stringify(call.body),
       includeUsage,
       meter: () => {},
+      whole: (bytes, headers) => wholeAnswer(bytes.joined(), call, wire, chatCompletions, headers),
+      asks: field => Object.hasOwn(call.body, field),
       now: () => now,
     })
   }
@@ -63,7 +66,7 @@ export async function refused(attempt: Attempt): Promise<GatewayError> {
 
 /** All that is told of an answer: its text, and the error that a stream ended in. */
 export function heard(answered: Answered): Promise<{ text: string; error: unknown }> {
-  if (answered.kind === 'whole') return Promise.resolve({ text: answered.answer.text, error: null })
+  if (answered.kind === 'whole') return Promise.resolve({ text: String(answered.answer.text), error: null })
   return new Promise(resolve => {
     let text = ''
     answered.stream.attach({

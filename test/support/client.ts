@@ -1,4 +1,5 @@
 import { type IncomingMessage, request } from 'node:http'
+import { conform } from './api.js'
 import { AUTH } from './gateway.js'
 
 /** One request on a connection of its own, as it is seen from the client's end. */
@@ -23,7 +24,7 @@ export interface TalkOptions {
   readonly read?: boolean
 }
 
-/** POSTs a body (GETs where there is none). */
+/** POSTs a body (GETs where there is none). Throws, where no test can catch it, when a gateway's answer is not as config/openapi.yaml has it. */
 export function talk(url: string, { body, headers = AUTH, read = true }: TalkOptions = {}): Talk {
   const pieces: { at: number; text: string }[] = []
   let waiting: { part: string; resolve: () => void; reject: (error: Error) => void }[] = []
@@ -60,6 +61,7 @@ export function talk(url: string, { body, headers = AUTH, read = true }: TalkOpt
       if (read) response.on('data', (chunk: Buffer) => take(chunk))
       response.on('error', () => {})
       response.on('close', () => {
+        if (read) check(url, response, text(), json === undefined ? 'GET' : 'POST')
         over(response.complete ? 'whole' : 'cut')
         look(true)
       })
@@ -88,4 +90,19 @@ export function talk(url: string, { body, headers = AUTH, read = true }: TalkOpt
       return at
     },
   }
+}
+
+/** An answer of a gateway that is whole, or a stream as far as it came, is as the API's document has it. */
+function check(url: string, response: IncomingMessage, body: string, method: string): void {
+  const id = response.headers['x-request-id']
+  if (typeof id !== 'string' || !id.startsWith('req_')) return
+  if (!response.complete && response.headers['content-type'] === 'application/json') return
+  const { pathname } = new URL(url)
+  conform({
+    method,
+    path: pathname,
+    status: response.statusCode ?? 0,
+    headers: new Headers(response.headers as Record<string, string>),
+    body,
+  })
 }

@@ -131,6 +131,7 @@ function ending(at: number, over: Partial<EndingRecord>): EndingRecord {
     status: 200,
     code: null,
     provider: 'sandbox',
+    price: '{"input":20000}',
     upstream_request_id: null,
     attempts: '[]',
     ttft_ms: null,

@@ -51,7 +51,11 @@ export interface TestHost extends Host {
 }
 
 /** A host whose counters read what `found` says: posted and pending. */
-export function host(keys: readonly Key[] = [], found: (counter: Counter) => readonly [bigint, bigint] = () => [0n, 0n]): TestHost {
+export function host(
+  keys: readonly Key[] = [],
+  found: (counter: Counter) => readonly [bigint, bigint] = () => [0n, 0n],
+  now = AT,
+): TestHost {
   const asked: Counter[][] = []
   const logged: unknown[][] = []
   return {
@@ -59,6 +63,7 @@ export function host(keys: readonly Key[] = [], found: (counter: Counter) => rea
     logged,
     keys: new Map(keys.map(key => [key.name, key])),
     window: tehran,
+    now: () => now,
     read: async counters => {
       asked.push([...counters])
       return counters.map((counter): Reading => {

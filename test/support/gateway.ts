@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UsageRecord } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
+import { conform } from './api.js'
 import { BIN } from './paths.js'
 import { bare } from './program.js'
 
@@ -18,6 +19,7 @@ export interface RunningGateway {
   /** Lines of its log, parsed. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into lines of every shape.
   readonly lines: () => any[]
+  /** Both throw where the answer is not as config/openapi.yaml has it; `get` takes a whole address, too, of the ops listener for one. */
   get(path: string, headers?: Record<string, string>): Promise<Answer>
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
   /** SIGTERM, and the exit code. */
@@ -49,6 +51,8 @@ export interface GatewayTestOptions {
   readonly folder?: string
   /** What stands before node on the command line: `faketime …`. */
   readonly wrap?: readonly string[]
+  /** Of the listener for metrics and probes; a free one by default. */
+  readonly opsPort?: number
 }
 
 interface Test {
@@ -64,7 +68,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const folder = options.folder ?? t.testdir()
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'gateway.yaml')
-  const rewrite = (text: string): void => writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:0\n${text}`)
+  const rewrite = (text: string): void => writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}`)
   rewrite(yaml)
   const command = bare([...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file], options.env?.NODE_OPTIONS)
   const child = spawn(command[0] as string, command.slice(1), {
@@ -102,15 +106,18 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
     process: child,
     output: () => output,
     lines,
-    get: (path, headers = AUTH) => answer(fetch(path.startsWith('http') ? path : url + path, { headers })),
-    post: (path, body, headers = AUTH) =>
-      answer(
-        fetch(url + path, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', ...headers },
-          body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
-        }),
-      ),
+    get: async (path, headers = AUTH) => {
+      const received = await answer(fetch(path.startsWith('http') ? path : url + path, { headers }))
+      if (!path.startsWith('http')) conform({ method: 'GET', path, body: received.text, ...received })
+      return received
+    },
+    post: async (path, body, headers = AUTH) => {
+      const raw = typeof body === 'string' || body instanceof Uint8Array
+      const sent = { 'content-type': 'application/json', ...headers }
+      const received = await answer(fetch(url + path, { method: 'POST', headers: sent, body: raw ? body : JSON.stringify(body) }))
+      conform({ method: 'POST', path, body: received.text, ...received, ...(raw ? {} : { asked: body }) })
+      return received
+    },
     stop: (signal = 'SIGTERM') => {
       child.kill(signal)
       return ended()
@@ -135,7 +142,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
 export async function inspect<T>(folder: string, look: (ledger: SqliteLedger) => Promise<T>): Promise<T> {
   const copy = mkdtempSync(join(tmpdir(), 'ledger-'))
   try {
-    for (const name of ['ledger.db', 'ledger.db-wal']) {
+    for (const name of ['ledger.db', 'ledger.db-wal', 'ledger.db-mark']) {
       if (existsSync(join(folder, 'data', name))) copyFileSync(join(folder, 'data', name), join(copy, name))
     }
     const ledger = await openLedger({ path: join(copy, 'ledger.db'), durability: 'process', create: false })

@@ -32,6 +32,8 @@ export interface Wire {
   path(call: Call): string
   /** Client's wire → provider's wire. Throws `invalid_request` where the provider has no word for what is asked. */
   request?(call: Call): JsonObject
+  /** The same for a wire that is no JSON: all that is sent. */
+  text?(call: Call): string
   /** Provider's wire → client's wire, for an answer that is no stream. Throws where it is no answer. `headers` are lower-case. */
   response?(body: unknown, call: Call, headers: HeaderFields): JsonObject
   /**

@@ -43,6 +43,7 @@
 import type { ProviderSettings } from '../../config/config.js'
 import type { Provider, Transport, Wire } from './provider.js'
 import { answer } from './sandbox/answer.js'
+import { cueOf } from './sandbox/cue.js'
 import { modelOptions, type SandboxOptions } from './sandbox/options.js'
 import { Playback } from './sandbox/playback.js'
 
@@ -61,8 +62,8 @@ export default {
   transport,
 } satisfies Provider
 
-function at(path: string): Wire {
-  return { path: () => path }
+function at(path: string): Wire & Required<Pick<Wire, 'text'>> {
+  return { path: () => path, text: cueOf }
 }
 
 /** `close` lets the answers that are under way come to their end, refuses new ones, and resolves when none is left. */

@@ -1,16 +1,11 @@
-import type { Surface } from '../../../endpoints/endpoint.js'
-import { isObject } from '../../../json.js'
 import type { Failure, TransportFailure, TransportRequest } from '../provider.js'
-import { chat } from './chat.js'
-import { completions } from './completions.js'
-import { embeddings } from './embeddings.js'
-import { moderations } from './moderations.js'
+import { closing, events } from './chat.js'
+import { readCue } from './cue.js'
 import type { Fail, SandboxOptions } from './options.js'
 import type { Answer, Step } from './playback.js'
-import { rerank } from './rerank.js'
-import type { Said, Spoken } from './spoken.js'
 
-const SURFACES: { readonly [S in Surface]: (spoken: Spoken) => Said } = { chat, completions, rerank, moderations, embeddings }
+/** Bytes that a step of a long text has, as a socket's would. */
+const STEP_BYTES = 64 * 1024
 
 const REFUSED: TransportFailure = { kind: 'refused', sent: false, message: 'The sandbox takes no connection.' }
 const BROKEN: TransportFailure = { kind: 'broken', sent: true, message: 'The sandbox broke the connection.' }
@@ -23,7 +18,7 @@ export function answer(request: TransportRequest, options: SandboxOptions, fails
   const fail = options.fail !== undefined && fails() ? options.fail : undefined
   if (fail === undefined && options.reset === 0) return { delayMs, head: null, steps: [], ending: BROKEN }
 
-  const said = spokenTo(request, options)
+  const said = readCue(request.body)
   if (said.kind === 'refusal') return refusal(request, said.failure, delayMs)
   if (fail !== undefined && (said.kind === 'json' || fail.after_events === undefined)) return refusal(request, failure(fail), delayMs)
 
@@ -31,26 +26,14 @@ export function answer(request: TransportRequest, options: SandboxOptions, fails
   const broken = fail === undefined && options.reset !== undefined
   const ending = broken ? BROKEN : 'end'
   if (said.kind === 'json') {
-    const text = JSON.stringify(said.body)
-    const data = cut === undefined ? text : text.slice(0, text.length / 2)
+    const data = cut === undefined ? said.text : said.text.subarray(0, said.text.length / 2)
     const delay = delayMs + (options.pace ?? 0) * Math.max(0, said.tokens - 1)
-    return { delayMs: delay, head: head(request, 200, 'application/json'), steps: [{ waitMs: 0, data }], ending }
+    return { delayMs: delay, head: head(request, 200, 'application/json'), steps: inSteps(data), ending }
   }
-  const steps = cut === undefined ? both(said.events, said.closing) : both(first(said.events, cut), fail === undefined ? [] : [told(fail)])
-  return { delayMs, head: head(request, 200, 'text/event-stream; charset=utf-8'), steps, ending }
-}
-
-function spokenTo(request: TransportRequest, options: SandboxOptions): Said {
   const { call } = request
-  try {
-    const text = typeof request.body === 'string' ? request.body : Buffer.from(request.body).toString()
-    const body: unknown = JSON.parse(text)
-    if (!isObject(body)) return { kind: 'refusal', failure: { status: 400, message: 'The body must be a JSON object.' } }
-    return SURFACES[call.surface]({ body, call, options })
-  } catch (error) {
-    const status = error instanceof SyntaxError ? 400 : 500
-    return { kind: 'refusal', failure: { status, message: `The sandbox could not answer: ${(error as Error).message}` } }
-  }
+  const chunks = events(said, call, options.pace ?? 0)
+  const steps = cut === undefined ? both(chunks, closing(said, call)) : both(first(chunks, cut), fail === undefined ? [] : [told(fail)])
+  return { delayMs, head: head(request, 200, 'text/event-stream; charset=utf-8'), steps, ending }
 }
 
 function failure(fail: Fail): Failure & { readonly status: number } {
@@ -82,6 +65,10 @@ function typeOf(status: number): string {
 
 function head(request: TransportRequest, status: number, type: string, more?: Record<string, string>) {
   return { status, headers: { 'content-type': type, 'x-request-id': `sandbox-${request.call.id}`, ...more } }
+}
+
+function* inSteps(bytes: Buffer): Generator<Step> {
+  for (let at = 0; at < bytes.length; at += STEP_BYTES) yield { waitMs: 0, data: bytes.subarray(at, at + STEP_BYTES) }
 }
 
 function* both(some: Iterable<Step>, more: Iterable<Step>): Generator<Step> {

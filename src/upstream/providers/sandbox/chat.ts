@@ -1,23 +1,23 @@
 import { isObject, type JsonObject } from '../../../json.js'
+import type { Call } from '../provider.js'
 import { count } from './pieces.js'
 import type { Step } from './playback.js'
 import { type Reply, reply, type ToolCall } from './reply.js'
 import { choices, textOf } from './request.js'
-import type { Said, Spoken } from './spoken.js'
+import type { Said, Spoken, Streamed } from './spoken.js'
 import { usage } from './usage.js'
 
-/** A chat completion, or its chunks. */
-export function chat(spoken: Spoken): Said {
-  const { body, call, options } = spoken
+/** A chat completion, or what its chunks are made of. */
+export function chat({ body, call, options }: Spoken): Said {
   const said = reply(body, options)
   const n = choices(body)
   const used = usage(promptTokens(body), n * said.tokens, options)
   if (body.stream === true && options.ignore_stream !== true) {
     const wanted = isObject(body.stream_options) && body.stream_options.include_usage === true
-    return { kind: 'stream', events: events(spoken, said, n), closing: closing(spoken, said, n, wanted ? used : undefined) }
+    return { kind: 'stream', reply: said, n, ...(wanted && used !== undefined ? { usage: used } : {}) }
   }
   const completion = {
-    ...envelope(spoken, 'chat.completion'),
+    ...envelope(call, 'chat.completion'),
     choices: Array.from({ length: n }, (_, index) => ({
       index,
       message: message(said, choiceId(call.id, index)),
@@ -47,8 +47,8 @@ export function promptTokens(body: JsonObject): number {
   return tokens
 }
 
-function envelope({ body, call }: Spoken, object: string): JsonObject {
-  return { id: `chatcmpl-${call.id}`, object, created: call.created, model: body.model ?? call.model.upstream }
+function envelope({ id, created, model }: Call, object: string): JsonObject {
+  return { id: `chatcmpl-${id}`, object, created, model: model.upstream }
 }
 
 /** Within the 40 characters that OpenAI allows a call's id. */
@@ -67,12 +67,11 @@ function body(call: ToolCall, input: string): JsonObject {
 }
 
 /** The role of each choice, then a piece of each in turn. Made as they are asked for: a long answer is never held as a whole. */
-function* events(spoken: Spoken, said: Reply, n: number): Generator<Step> {
-  const pace = spoken.options.pace ?? 0
-  const frames = Array.from({ length: n }, (_, index) => frame(spoken, index))
+export function* events({ reply: said, n }: Streamed, call: Call, pace: number): Generator<Step> {
+  const frames = Array.from({ length: n }, (_, index) => frame(call, index))
   const role = JSON.stringify({ role: 'assistant', content: said.calls.length === 0 ? '' : null, refusal: null })
   for (const wrap of frames) yield { waitMs: 0, data: wrap(role, 'null') }
-  const all = frames.map((_, index) => deltas(said, choiceId(spoken.call.id, index)))
+  const all = frames.map((_, index) => deltas(said, choiceId(call.id, index)))
   for (let round = 0; round < said.tokens; round++) {
     for (const [index, wrap] of frames.entries()) {
       const next = all[index]?.next()
@@ -81,18 +80,19 @@ function* events(spoken: Spoken, said: Reply, n: number): Generator<Step> {
   }
 }
 
-function* closing(spoken: Spoken, said: Reply, n: number, used: JsonObject | undefined): Generator<Step> {
-  for (let index = 0; index < n; index++) yield { waitMs: 0, data: frame(spoken, index)('{}', `"${said.finish}"`) }
+/** What makes the stream whole: finish, usage, [DONE]. */
+export function* closing({ reply: said, n, usage: used }: Streamed, call: Call): Generator<Step> {
+  for (let index = 0; index < n; index++) yield { waitMs: 0, data: frame(call, index)('{}', `"${said.finish}"`) }
   if (used !== undefined) {
-    const last = { ...envelope(spoken, 'chat.completion.chunk'), choices: [], usage: used }
+    const last = { ...envelope(call, 'chat.completion.chunk'), choices: [], usage: used }
     yield { waitMs: 0, data: `data: ${JSON.stringify(last)}\n\n` }
   }
   yield { waitMs: 0, data: 'data: [DONE]\n\n' }
 }
 
 /** What changes from chunk to chunk is put between two texts that do not: a tenth of the cost of serialising each. */
-function frame(spoken: Spoken, index: number): (delta: string, finish: string) => string {
-  const open = JSON.stringify(envelope(spoken, 'chat.completion.chunk')).slice(0, -1)
+function frame(call: Call, index: number): (delta: string, finish: string) => string {
+  const open = JSON.stringify(envelope(call, 'chat.completion.chunk')).slice(0, -1)
   const before = `data: ${open},"choices":[{"index":${index},"delta":`
   return (delta, finish) => `${before}${delta},"logprobs":null,"finish_reason":${finish}}]}\n\n`
 }

@@ -4,7 +4,7 @@ import type { Delivery, Receiver, TransportFailure } from '../provider.js'
 /** One piece of an answer, after a silence. */
 export interface Step {
   readonly waitMs: number
-  readonly data: string
+  readonly data: string | Buffer
 }
 
 /** An answer before it is given: what comes, and after which silence. */
@@ -111,7 +111,7 @@ export class Playback implements Delivery {
       }
     }
     this.#step = undefined
-    this.#receiver.data(Buffer.from(step.data))
+    this.#receiver.data(typeof step.data === 'string' ? Buffer.from(step.data) : step.data)
   }
 
   #wait(ms: number, name: 'first_byte' | 'idle'): void {

@@ -130,7 +130,8 @@ export function request(surface: Surface, fields: JsonObject, options: SandboxOp
   }
   const body: JsonObject = { model: name, ...fields }
   const call = { id: ID, created: 1_741_569_952, surface, model, body, stream: fields.stream === true }
-  return { path: sandbox.wires[surface].path(call), headers: {}, body: JSON.stringify(body), call }
+  const wire = sandbox.wires[surface]
+  return { path: wire.path(call), headers: {}, body: wire.text(call), call }
 }
 
 /** Sends, and waits for the end or the failure. */

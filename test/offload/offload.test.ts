@@ -1,25 +1,29 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
-import type { Surface } from '../src/endpoints/endpoint.js'
-import { GatewayError } from '../src/errors.js'
-import type { JsonObject } from '../src/json.js'
-import { INLINE_BYTES_MAX, Offload } from '../src/offload.js'
-import { type Question, readQuestion, understand } from '../src/understand.js'
-import { outgoing } from '../src/upstream/outgoing.js'
-import { gateway, yaml } from './support/gateway.js'
-import { provider } from './support/provider.js'
-import { type Asking, asking, endpointOf, MODELS } from './support/questions.js'
+import type { Surface } from '../../src/endpoints/endpoint.js'
+import { GatewayError } from '../../src/errors.js'
+import type { JsonObject } from '../../src/json.js'
+import { familyOf } from '../../src/metering/estimate.js'
+import { Tally } from '../../src/metering/tally.js'
+import { Offload } from '../../src/offload/offload.js'
+import { INLINE_BYTES_MAX, Pieces } from '../../src/pieces.js'
+import { type Question, readQuestion, type Target, understand } from '../../src/understand.js'
+import { callOf, outgoing } from '../../src/upstream/outgoing.js'
+import { type WholeAnswer, wholeAnswer } from '../../src/upstream/whole.js'
+import { gateway, yaml } from '../support/gateway.js'
+import { provider } from '../support/provider.js'
+import { type Asking, asking, endpointOf, MODELS } from '../support/questions.js'
 
 const CALL = { id: '01K9ZB3J6Q0V8N7T5R4W2Y1XCD', created: 1_700_000_000 }
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
 
 /** The thread of a test, and every worker that it has started. */
-function offloading(t: Test) {
+function offloading(t: Test, lanes = 1) {
   const workers: Worker[] = []
   const started = (worker: Worker) => workers.push(worker)
   process.on('worker', started)
-  const offload = new Offload()
+  const offload = new Offload(lanes)
   // The thread keeps no process alive, and there is nothing else here that would.
   const alive = setInterval(() => {}, 1_000)
   t.teardown(async () => {
@@ -28,7 +32,7 @@ function offloading(t: Test) {
     await offload.close()
   })
   const ask = (there: Asking, body: Uint8Array | string, surface: Surface = 'chat', key = 'a') =>
-    offload.ask(typeof body === 'string' ? Buffer.from(body) : body, endpointOf(surface), there.runtime, there.key(key), CALL)
+    offload.ask(Pieces.of(typeof body === 'string' ? Buffer.from(body) : body), endpointOf(surface), there.runtime, there.key(key), CALL)
   return { offload, workers, ask }
 }
 
@@ -125,6 +129,85 @@ t.test('a body of 16 MiB does not delay this thread by more than 50 ms', async t
     }
     t.ok(Math.min(...delays) < 50, `${bytes.length} bytes: ${delays.map(Math.round)} ms`)
   }
+})
+
+t.test('a thread translates answers exactly as they are translated here', async t => {
+  const there = asking(t)
+  const { offload, ask } = offloading(t)
+  const chat = { model: 'up/m', messages: MESSAGES }
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes. No.' }, finish_reason: 'stop' }]
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
+  const vectors = [
+    { index: 1, embedding: [1, 0.5] },
+    { index: 0, embedding: 'AACAPwAAAD8=' },
+  ]
+  const inputs = { model: 'up/m', input: ['a', 'b'] }
+  const query = { model: 'up/m', query: 'q', documents: ['a', { text: 'b' }], return_documents: true }
+  const claude = { id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Oui' }], stop_reason: 'end_turn' }
+  const rows: [surface: Surface, body: JsonObject, answer: unknown][] = [
+    ['chat', chat, { id: 'x', choices, usage, more: 1 }],
+    ['chat', chat, { choices }],
+    ['chat', { ...chat, model: 'claude/c' }, { ...claude, usage: { input_tokens: 3, output_tokens: 1 } }],
+    ['chat', chat, { error: { message: 'no', code: 'x' } }],
+    ['chat', chat, { choices: [] }],
+    ['chat', chat, 7],
+    ['embeddings', inputs, { data: vectors }],
+    ['embeddings', { ...inputs, encoding_format: 'base64' }, { data: vectors, usage }],
+    ['embeddings', inputs, { data: [vectors[0]] }],
+    [
+      'rerank',
+      query,
+      {
+        results: [
+          { index: 1, relevance_score: 0.5 },
+          { index: 0, relevance_score: 0.75 },
+        ],
+        usage,
+      },
+    ],
+    ['rerank', query, { results: [{ index: 2, relevance_score: 0.5 }] }],
+    ['moderations', inputs, { results: [{ categories: { violence: true } }, { flagged: false }] }],
+  ]
+  for (const [surface, body, answer] of rows) {
+    const endpoint = endpointOf(surface)
+    const bytes = Buffer.from(JSON.stringify(answer))
+    const here = understand(readQuestion(Buffer.from(JSON.stringify(body)), endpoint), endpoint, there.runtime, there.key('a'))
+    const target = here.targets[0] as Target
+    const wire = there.runtime.upstreams.wire(target.model, surface)
+    const told = async (translate: () => WholeAnswer | Promise<WholeAnswer>) => {
+      try {
+        const { text, metered, counted } = await translate()
+        const tally = new Tally(endpoint, familyOf(target.model), false)
+        tally.add(metered, counted)
+        return { text: Buffer.from(text).toString(), usage: [tally.usage(9, true), tally.usage(9, false)] }
+      } catch (error) {
+        return { thrown: (error as Error).constructor.name, error: { ...(error as Error) }, message: (error as Error).message }
+      }
+    }
+    const expected = await told(() => wholeAnswer(bytes, callOf(target, surface, false, CALL), wire, endpoint, {}))
+    for (const question of [here, await ask(there, JSON.stringify(body), surface)]) {
+      const work = { bytes: Pieces.of(bytes), headers: {}, question, target: question.targets[0] as Target, ids: CALL }
+      t.strictSame(await told(() => offload.answer(work, endpoint, there.runtime)), expected, `${surface} ${JSON.stringify(answer)}`)
+    }
+  }
+})
+
+t.test('a second thread takes what comes while the first is busy', async t => {
+  const there = asking(t)
+  const { ask, workers } = offloading(t, 2)
+  const small = JSON.stringify({ model: 'up/m', messages: MESSAGES })
+  await ask(there, small)
+  await ask(there, small)
+  t.equal(workers.length, 1, 'one is enough where nothing waits')
+  await Promise.all([ask(there, small), ask(there, small)])
+  t.equal(workers.length, 2)
+  let over = false
+  const large = ask(there, JSON.stringify({ model: 'up/m', messages: [{ role: 'user', content: 'x '.repeat(8_000_000) }] })).then(() => {
+    over = true
+  })
+  await ask(there, small)
+  t.notOk(over, 'the small one did not wait for it')
+  await large
 })
 
 t.test('each request is understood under the config that it began with', async t => {
