@@ -1,13 +1,15 @@
+import { type AdminOptions, newToken, type Places, startAdmin } from './admin/admin.js'
 import { type Clock, steady, systemClock } from './clock.js'
-import type { Config } from './config/config.js'
+import type { Address, Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
 import type { Live, State } from './control/live.js'
 import { type Control, startControl } from './control.js'
 import { ENDPOINTS } from './endpoints/endpoints.js'
-import { type Check, type Ops, startOps } from './http/admin.js'
+import type { Inner } from './http/inner.js'
 import { type Listener, listen } from './http/listener.js'
+import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
@@ -48,7 +50,10 @@ interface Parts extends SetUpFacts {
   readonly recent: Recent
   readonly serving: Serving
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  readonly admin: Inner | null
+  readonly adminToken: string
+  readonly places: Places
   readonly control: Control | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
@@ -57,7 +62,11 @@ interface Parts extends SetUpFacts {
 /** A gateway that serves: a config, wired into running parts. */
 export class Gateway {
   readonly listener: Listener
-  readonly ops: Ops | null
+  readonly ops: Inner | null
+  /** Of the built-in page. */
+  readonly admin: Inner | null
+  /** What opens the page, where the config has no `admin_token`: to be shown to whoever started it, and to nobody else. */
+  readonly adminToken: string
   readonly ledger: Ledger
   /** Of the config, for an operator's eyes. */
   readonly warnings: readonly string[]
@@ -140,6 +149,19 @@ export class Gateway {
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
       const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
       undo.unshift(async () => ops?.close())
+      const adminToken = newToken()
+      const places: Places = { at: loaded.at }
+      const admin = await openAdmin(config.admin, {
+        token: () => serving.runtime.config.admin_token ?? adminToken,
+        recent,
+        serving,
+        ledger,
+        health,
+        clock,
+        places,
+        failed: error => log.warn('the page failed to answer', { error }),
+      })
+      undo.unshift(async () => admin?.close())
       const state = (): State => {
         const { open_holds, held_rial, oldest_hold_at } = ledger.stats()
         return { at: clock.now(), version: VERSION, in_flight: serving.inFlight, open_holds, held_rial, oldest_hold_at }
@@ -159,6 +181,9 @@ export class Gateway {
         serving,
         listener,
         ops,
+        admin,
+        adminToken,
+        places,
         control,
         recovered,
         watch,
@@ -173,10 +198,12 @@ export class Gateway {
   }
 
   private constructor(parts: Parts) {
-    const { listener, ops, ledger, warnings, files, recovered, log, metrics } = parts
+    const { listener, ops, admin, adminToken, ledger, warnings, files, recovered, log, metrics } = parts
     this.#parts = parts
     this.listener = listener
     this.ops = ops
+    this.admin = admin
+    this.adminToken = adminToken
     this.ledger = ledger
     this.warnings = warnings
     this.recovered = recovered
@@ -250,8 +277,9 @@ export class Gateway {
 
   /** What lies outside of a runtime becomes as this config says. */
   #put(loaded: Loaded, runtime: Runtime): void {
-    const { begun, serving, metrics, log, listener, watch, services } = this.#parts
-    const { config, files, warnings } = loaded
+    const { begun, serving, metrics, log, listener, watch, services, places } = this.#parts
+    const { config, files, warnings, at } = loaded
+    if (this.admin !== null) places.at = at
     if (config.tls !== null) listener.secure(config.tls)
     listener.limit(config.limits.connections)
     for (const warning of warnings) log.warn(warning)
@@ -274,7 +302,7 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, control, ledger, log, watch, services } = this.#parts
+    const { serving, listener, ops, admin, control, ledger, log, watch, services } = this.#parts
     watch.close()
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
@@ -283,6 +311,7 @@ export class Gateway {
     await control?.close()
     await services.calibrations.flush().catch(unkept(log))
     await ledger.close()
+    await admin?.close()
     await ops?.close()
     await log.drained()
   }
@@ -304,6 +333,12 @@ async function openControl(ledger: SqliteLedger, config: Config, live: Live, log
   }
 }
 
+async function openAdmin(address: Address | null, options: Omit<AdminOptions, 'address'>): Promise<Inner | null> {
+  if (address !== null) return startAdmin({ ...options, address })
+  options.places.at = () => ''
+  return null
+}
+
 function labelsOf({ config, chain }: Runtime) {
   return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: chain.codes }
 }
@@ -314,10 +349,11 @@ async function closeRuntime({ chain, upstreams }: Runtime): Promise<void> {
 }
 
 /** What this process keeps from its start to its end, whatever is reloaded: by setting, as text to compare. */
-function lasting({ listen, ops, ledger, tls, log }: Config): ReadonlyMap<string, string> {
+function lasting({ listen, ops, admin, ledger, tls, log }: Config): ReadonlyMap<string, string> {
   const settings = {
     listen,
     ops,
+    admin,
     ledger,
     tls: tls === null,
     'tls.client_ca': tls?.client_ca == null,

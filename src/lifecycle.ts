@@ -14,7 +14,7 @@ import type { HeaderFields, Outcome } from './policy.js'
 import { refusal } from './refusal.js'
 import type { Runtime, Services } from './runtime.js'
 import { type Billing, ending, settlement } from './settlement.js'
-import { inputCharged, sizeOf } from './sizing.js'
+import { charge, sizeOf } from './sizing.js'
 import { checked, type Question, readQuestion, understand } from './understand.js'
 import { Abandoned, type Billable, callIds, type Forwarded, forward } from './upstream/fallback.js'
 import { cutOff, StreamRelay } from './upstream/relay.js'
@@ -134,7 +134,7 @@ async function release(exchange: Exchange, error: unknown, runtime: Runtime, ser
   exchange.marks.answered = services.clock.monotonic()
   try {
     if (error instanceof Abandoned) {
-      const usage = error.billable.tally.usage(inputCharged(error.billable.target, services.calibrations), false)
+      const usage = error.billable.tally.usage(charge(error.billable.target, services.calibrations), false)
       return await settle(exchange, error.billable, { usage, endedBy: endedBy(exchange), status: 499, error }, services)
     }
     await services.ledger.void(exchange.id, voided(exchange, asGatewayError(error), services))
@@ -156,7 +156,7 @@ async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runt
   const { response } = exchange
   const { clock } = services
   exchange.marks.answered = clock.monotonic()
-  const usage = tally.usage(inputCharged(target, services.calibrations), true)
+  const usage = tally.usage(charge(target, services.calibrations), true)
   let error: GatewayError | null = null
   try {
     watch(exchange, forwarded, answered.answer, usage, runtime)
@@ -210,7 +210,7 @@ async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Run
   const { error } = await relay.ended
   exchange.onGone = null
   exchange.marks.answered = clock.monotonic()
-  const usage = tally.usage(inputCharged(target, services.calibrations), error === null)
+  const usage = tally.usage(charge(target, services.calibrations), error === null)
   if (chain.observes) observeUsage(exchange, usage, runtime, services)
   const by = exchange.gone ? endedBy(exchange) : error === null ? 'provider' : 'upstream_error'
   const last = error === null ? 'data: [DONE]\n\n' : `data: ${errorBody(error, exchange.id)}\n\n`

@@ -53,6 +53,11 @@ export class Serving {
     return this.#live.size
   }
 
+  /** What is under way, the oldest first: to look at only. */
+  get live(): Iterable<Exchange> {
+    return this.#live
+  }
+
   get runtime(): Runtime {
     return this.#tenure.runtime
   }

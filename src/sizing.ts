@@ -1,6 +1,7 @@
 import type { Estimate } from './endpoints/endpoint.js'
 import type { Calibrations } from './metering/calibrations.js'
 import { cost } from './metering/price.js'
+import type { Charge } from './metering/tally.js'
 import type { Target } from './understand.js'
 
 /** What a request is held for: the most of all its targets. */
@@ -33,9 +34,10 @@ function inputHeld({ model, estimate, bound }: Target, calibrations: Calibration
   return bound ?? scaled(estimate, calibrations.of(model).upper)
 }
 
-/** Input tokens that are charged where the provider did not say how many there were: the likeliest, never the bound. */
-export function inputCharged({ model, estimate }: Target, calibrations: Calibrations): number {
-  return scaled(estimate, calibrations.of(model).typical)
+/** What is charged where the provider did not say what was used: the likeliest, never the bound. */
+export function charge({ model, estimate }: Target, calibrations: Calibrations): Charge {
+  const { typical } = calibrations.of(model)
+  return { input: scaled(estimate, typical), factor: typical }
 }
 
 /** What is counted by rule is not scaled. */

@@ -36,6 +36,15 @@ t.test('what the image has is enough to run', async t => {
   t.match(check('config/examples/catalog.yaml'), /openai\/gpt-4o:[\s\S]*context: 128000/, 'with what is known of models')
 })
 
+t.test('the image: built on the Debian that it runs on, with the same Node, for a user that is not root', async t => {
+  const [, node = '', debian = ''] = /^FROM node:(\d+)-(\w+) AS build$/m.exec(DOCKERFILE) ?? []
+  const [, runtime, release, user] = /^FROM gcr\.io\/distroless\/nodejs(\d+)-debian(\d+):(\w+)$/m.exec(DOCKERFILE) ?? []
+  t.strictSame({ node: runtime, debian: release, user }, { node, debian: String({ bookworm: 12, trixie: 13 }[debian]), user: 'nonroot' })
+  t.equal(node, '24')
+  t.equal(DOCKERFILE.match(/^FROM /gm)?.length, 2, 'what builds it is not in it')
+  t.notMatch(DOCKERFILE, /^(ENV|ARG) .*(KEY|SECRET|TOKEN)/m)
+})
+
 for (const file of ['sidecar.yaml', 'gateway.yaml']) {
   t.test(`kubernetes/${file}: a pod that can run, and a config that fits it`, async t => {
     const all = manifests(file)
@@ -93,8 +102,26 @@ for (const file of ['sidecar.yaml', 'gateway.yaml']) {
   })
 }
 
+t.test('a ServiceMonitor finds the gateway for all by its ops port, and by nothing else', async t => {
+  const [service, monitor] = manifests('servicemonitor.yaml')
+  const { template } = manifests('gateway.yaml').find(one => one.kind === 'Deployment').spec
+  const [[label, value]] = Object.entries(service.spec.selector) as [[string, string]]
+  t.equal(template.metadata.labels[label], value)
+  t.strictSame(monitor.spec.selector.matchLabels, service.metadata.labels)
+  const [port] = service.spec.ports
+  t.equal(monitor.spec.endpoints[0].port, port.name)
+  t.strictSame(
+    template.spec.containers[0].ports.find(({ name }: Manifest) => name === port.targetPort),
+    { name: 'ops', containerPort: port.port },
+  )
+})
+
 t.test('the sidecar is one, and its app finds it', async t => {
-  const { spec } = manifests('sidecar.yaml').find(one => one.kind === 'StatefulSet').spec.template
+  const all = manifests('sidecar.yaml')
+  const set = all.find(one => one.kind === 'StatefulSet').spec
+  const { spec } = set.template
+  const service = all.find(one => one.kind === 'Service')
+  t.match(service, { metadata: { name: set.serviceName }, spec: { clusterIP: 'None', selector: set.selector.matchLabels } })
   t.equal(spec.initContainers[0].restartPolicy, 'Always')
   t.match(spec.containers[0].env, [{ name: 'OPENAI_BASE_URL', value: 'http://127.0.0.1:8080/v1' }])
 })
@@ -135,6 +162,6 @@ t.test('promtool agrees with the alerts', { skip: promtool ? false : 'promtool i
 })
 
 t.test('manifests are all looked at', async t => {
-  t.strictSame(readdirSync(`${DEPLOY}kubernetes`).sort(), ['gateway.yaml', 'podmonitor.yaml', 'sidecar.yaml'])
+  t.strictSame(readdirSync(`${DEPLOY}kubernetes`).sort(), ['gateway.yaml', 'podmonitor.yaml', 'servicemonitor.yaml', 'sidecar.yaml'])
   t.ok(existsSync(`${DEPLOY}Dockerfile.dockerignore`))
 })

@@ -137,7 +137,7 @@ t.test('JSON is JSON, and excerpts of files are in those files', async t => {
 })
 
 t.test('what the documents say can be run can be run', async t => {
-  const running = await gateway(t, FIRST.replace(/^(listen|ops):.*$/gm, ''))
+  const running = await gateway(t, FIRST.replace(/^(listen|ops|admin):.*$/gm, ''))
   const here = (block: string) => block.replaceAll('http://127.0.0.1:8080', running.url).replaceAll('http://127.0.0.1:9090', running.ops)
   const run = promisify(execFile)
   const env = { ...process.env, SECRET: 'test' }
@@ -157,8 +157,8 @@ t.test('what the documents say can be run can be run', async t => {
 t.test('with the real provider of the README the same call is answered by it', async t => {
   const far = await provider(t)
   const [lines] = blocksOf('yaml', 'fragment').filter(({ at }) => at.startsWith('README'))
-  const { listen, ops, ...config } = over(parse(FIRST), parse(lines?.text ?? ''))
-  t.ok(listen && ops)
+  const { listen, ops, admin, ...config } = over(parse(FIRST), parse(lines?.text ?? ''))
+  t.ok(listen && ops && admin)
   const put = over(config, { providers: { openai: { base_url: far.url } } })
   const running = await gateway(t, stringify(put), { env: { OPENAI_API_KEY: 'sk-of-the-provider' } })
   const asked = { model: 'default', messages: [{ role: 'user', content: 'Hello' }] }

@@ -7,7 +7,9 @@ import { CODES } from '../src/errors.js'
 import { names } from '../src/plugin.js'
 import { define } from '../src/telemetry/definitions.js'
 import { loadKinds } from '../src/upstream/kinds.js'
+import { qualityTables } from './bench/estimate-table.js'
 import { kinds, settings, values } from './config/readme.js'
+import { textSamples, toolSamples } from './support/estimate-samples.js'
 import { code, filled, table } from './support/markdown.js'
 import { ROOT } from './support/paths.js'
 
@@ -27,6 +29,7 @@ export async function documents(): Promise<Map<string, string>> {
       metrics: metrics(),
     },
     'src/README.md': { codes: codes() },
+    'src/metering/README.md': { estimates: qualityTables(textSamples(), toolSamples()) },
   }
   return new Map(Object.entries(parts).map(([path, given]) => [path, filled(readFileSync(ROOT + path, 'utf8'), given)]))
 }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Calibrations } from '../src/metering/calibrations.js'
 import { NO_USAGE, type Usage } from '../src/metering/usage.js'
-import { inputCharged, sizeOf } from '../src/sizing.js'
+import { charge, sizeOf } from '../src/sizing.js'
 import { sampleModel } from './support/sample-call.js'
 
 const reported = (input: number): Usage => ({ ...NO_USAGE, source: 'provider', input })
@@ -20,12 +20,12 @@ t.test('a hold is sized by the upper factor, a charge without usage by the likel
   const target = { name: model.id, weight: 1, rank: 0, model, body: {}, estimate }
   const input = 85 + Math.round(1000 * upper)
   t.strictSame(sizeOf([target], calibrations), { estimate: { input, output: 10 }, estimateRial: BigInt(input + 20) })
-  t.equal(inputCharged(target, calibrations), 85 + Math.round(1000 * typical))
+  t.strictSame(charge(target, calibrations), { input: 85 + Math.round(1000 * typical), factor: typical })
   const bounded = { ...target, bound: 5000 }
   t.strictSame(
     sizeOf([bounded, target], calibrations),
     { estimate: { input: 5000, output: 10 }, estimateRial: 5020n },
     'the most of all targets',
   )
-  t.equal(inputCharged(bounded, calibrations), inputCharged(target, calibrations), 'nobody pays for a bound')
+  t.strictSame(charge(bounded, calibrations), charge(target, calibrations), 'nobody pays for a bound')
 })

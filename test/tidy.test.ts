@@ -13,6 +13,7 @@ const ORDER = [
   ['build-chain', 'read-config', 'set-up', 'offload', 'telemetry', 'policies'],
   ['lifecycle'],
   ['serving', 'control'],
+  ['admin'],
   ['gateway'],
   ['index', 'terminal'],
   ['commands'],

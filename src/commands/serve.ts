@@ -56,13 +56,14 @@ async function start(file: string, io: Io, log: (config: Config) => Log): Promis
   try {
     return await Gateway.start({ file, env: io.env, log })
   } catch (error) {
-    // What the socket of the ops listener says is the cause of its error.
-    throw notListening(error, 'listen', file) ?? notListening((error as Error).cause, 'ops', file) ?? error
+    // What the sockets of the other listeners say is the cause of their errors.
+    const { cause, message } = error as Error
+    throw notListening(error, 'listen', file) ?? notListening(cause, message.startsWith('admin') ? 'admin' : 'ops', file) ?? error
   }
 }
 
 /** An address that can not be had, in words for the operator; `undefined` for any other error. */
-function notListening(error: unknown, section: 'listen' | 'ops', file: string): Error | undefined {
+function notListening(error: unknown, section: 'listen' | 'ops' | 'admin', file: string): Error | undefined {
   const { code, port, address } = (error ?? {}) as NodeJS.ErrnoException & { port?: number; address?: string }
   if (port === undefined) return undefined
   if (code === 'EADDRINUSE')
@@ -104,15 +105,24 @@ function makeLog(config: Config): Log {
 }
 
 function greet(gateway: Gateway, io: Io, log: Log): void {
-  const { config, listener, ops } = gateway
+  const { config, listener, ops, admin, adminToken } = gateway
   const address = `${config.tls === null ? 'http' : 'https'}://${shown(listener.host)}:${listener.port}`
   if (process.stdout.isTTY !== true) {
     log.info('listening', { address, version: VERSION, file: config.file })
     if (ops !== null) log.info('ops', { address: `http://${shown(ops.host)}:${ops.port}` })
+    if (admin !== null) {
+      log.info('admin', { address: `http://${shown(admin.host)}:${admin.port}` })
+      if (config.admin_token === null) log.warn('nobody can open the page: its token is shown on a terminal only; set admin_token')
+    }
     return
   }
   const lines = [
     `model-gateway ${VERSION} listens on ${address}`,
+    ...(admin === null
+      ? []
+      : [
+          `page       http://${shown(admin.host)}:${admin.port}/${config.admin_token === null ? `#token=${adminToken}` : ' (opens with admin_token)'}`,
+        ]),
     ...(ops === null ? [] : [`metrics    http://${shown(ops.host)}:${ops.port}/metrics`]),
     `providers  ${[...config.providers.values()].map(({ name, kind, api_key }) => `${name}${api_key === null && kind !== 'sandbox' ? ' (no key)' : ''}`).join(', ')}`,
     `models     ${config.models.size}, keys ${config.keys.size}, policies ${config.policies.map(({ use }) => use).join(' ')}`,

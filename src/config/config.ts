@@ -201,6 +201,9 @@ export interface Config {
   readonly file: string
   readonly listen: Address
   readonly ops: Address | null
+  readonly admin: Address | null
+  /** Of the built-in page. `null`: a new one at each start. */
+  readonly admin_token: string | null
   readonly timezone: string
   readonly month: 'gregorian' | 'persian'
   readonly ledger: {

@@ -82,6 +82,8 @@ export interface KeyDraft {
 export interface Draft {
   readonly listen: string
   readonly ops: string | null
+  readonly admin: string | null
+  readonly admin_token?: string
   readonly timezone: string
   readonly month: 'gregorian' | 'persian'
   readonly ledger: { readonly path: string; readonly durability: 'power' | 'process'; readonly create: boolean }

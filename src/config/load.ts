@@ -14,7 +14,7 @@ import { isLoopback, readProviders } from './providers.js'
 import { ModelNames } from './references.js'
 import { conform } from './schema.js'
 import { type ReadFile, readText, reason, variables } from './secrets.js'
-import { checkEnforced, checkTimezone, readAddress, readBodyLimit, readLedger, readPolicies, readTimer } from './sections.js'
+import { checkEnforced, checkTimezone, readAddress, readAdmin, readBodyLimit, readLedger, readPolicies, readTimer } from './sections.js'
 import { Source, shownAs } from './source.js'
 import { readTls } from './tls.js'
 
@@ -105,6 +105,9 @@ function build(findings: Findings, draft: Draft, file: string, blank: ModelDraft
   if (ops !== null && ops.port !== 0 && ops.port === listen.port && ops.host === listen.host) {
     findings.wrong(['ops'], 'is the address of listen too; metrics and probes have one of their own')
   }
+  const admin = readAdmin(findings, draft.admin, { listen, ops })
+  if (admin !== null && !isLoopback(admin.host))
+    findings.warn(['admin'], 'the page can be reached from other machines, and its token goes over the network as plain text')
   const timezone = checkTimezone(findings, draft.timezone) ? draft.timezone : 'UTC'
   const known = new KnownModels()
   const providers = readProviders(findings, draft.providers ?? {})
@@ -132,6 +135,8 @@ function build(findings: Findings, draft: Draft, file: string, blank: ModelDraft
     file,
     listen,
     ops,
+    admin,
+    admin_token: draft.admin_token ?? null,
     timezone,
     month: draft.month,
     ledger: readLedger(findings, draft.ledger),

@@ -16,13 +16,15 @@ export function effective(config: Config, template: Template = () => undefined):
 
 /** The same as a value; maps of the config are Maps in it. */
 export function counting(config: Config, template: Template): object {
-  const { tls, listen, ops, limits, timeout, drain_timeout } = config
+  const { tls, listen, ops, admin, limits, timeout, drain_timeout } = config
   const section = <T>(map: ReadonlyMap<string, T>, show: (value: T) => unknown) =>
     new Map([...map].map(([name, value]) => [name, show(value)]))
   const own = (value: unknown, path: Path) => shielded(value, path, template)
   return {
     listen: address(listen),
     ops: ops === null ? null : address(ops),
+    admin: admin === null ? null : address(admin),
+    ...(config.admin_token === null ? {} : { admin_token: HIDDEN }),
     timezone: config.timezone,
     month: config.month,
     ledger: config.ledger,

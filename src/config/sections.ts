@@ -15,6 +15,17 @@ export function readAddress(findings: Findings, text: string, path: Path): Addre
   return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port }
 }
 
+/** The page's address, which is no other listener's. */
+export function readAdmin(findings: Findings, text: string | null, others: Readonly<Record<string, Address | null>>): Address | null {
+  if (text === null) return null
+  const admin = readAddress(findings, text, ['admin'])
+  for (const [name, other] of Object.entries(others)) {
+    if (other !== null && admin.port !== 0 && other.port === admin.port && other.host === admin.host)
+      findings.wrong(['admin'], `is the address of ${name} too; the page has one of its own`)
+  }
+  return admin
+}
+
 /** A duration that a timer can wait. Zero only where `zero` says so: elsewhere it would be «never», or «at once», by accident. */
 export function readTimer(findings: Findings, text: string, path: Path, zero: 'zero' | 'no zero' = 'no zero'): Ms {
   const duration = parseDuration(text)

@@ -8,6 +8,14 @@ import { NO_USAGE, type Usage } from './usage.js'
 /** Characters of output that are kept before they are counted. */
 const UNCOUNTED_MAX = 65_536
 
+/** What is charged where a provider does not say what was used. */
+export interface Charge {
+  /** Tokens of what was sent. */
+  readonly input: number
+  /** What a count of this model's tokens is typically off by: what was received is multiplied by it. */
+  readonly factor: number
+}
+
 /** What one answer has used, from the chunks that were received of it (or the one whole answer). */
 export class Tally {
   readonly #endpoint: Endpoint
@@ -31,16 +39,16 @@ export class Tally {
     if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
   }
 
-  /** The provider's figures where it gave them; else what was sent (`input`, the estimate) and received, counted. `whole`: nothing was cut off. */
-  usage(input: number, whole: boolean): Usage {
+  /** The provider's figures where it gave them; else what was sent and received, counted. `whole`: nothing was cut off. */
+  usage({ input, factor }: Charge, whole: boolean): Usage {
     const reported = this.#reported.usage
     // A usage that came before the cut does not cover what was received after it.
     if (reported !== null && whole) return reported
     if (reported === null && whole && this.#endpoint.unreported === 'nothing') return NO_USAGE
     this.#count()
-    if (reported === null)
-      return { source: this.#counted > 0 ? 'counted' : 'estimate', input, cached: 0, output: this.#counted, reasoning: 0 }
-    return { ...reported, output: Math.max(reported.output, this.#counted), source: 'counted' }
+    const output = Math.round(this.#counted * factor)
+    if (reported === null) return { source: output > 0 ? 'counted' : 'estimate', input, cached: 0, output, reasoning: 0 }
+    return { ...reported, output: Math.max(reported.output, output), source: 'counted' }
   }
 
   #count(): void {

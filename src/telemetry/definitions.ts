@@ -1,5 +1,5 @@
-import { Gauge, type Registry } from 'prom-client'
 import { CounterFamily, HistogramFamily } from './families.js'
+import { Gauge, type Registry } from './prometheus.js'
 
 const PREFIX = 'model_gateway_'
 

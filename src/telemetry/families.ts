@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from 'prom-client'
+import { Counter, Histogram, type Registry } from './prometheus.js'
 
 /** One series of a counter. Adding is one addition: no look-up, no hashing. */
 export class CounterCell {

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js'
-import type { Check } from '../http/admin.js'
+import type { Check } from '../http/ops.js'
 import type { Runtime } from '../runtime.js'
 import type { Health, Report } from '../upstream/health.js'
 import type { Log } from './log.js'

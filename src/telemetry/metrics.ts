@@ -1,4 +1,3 @@
-import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { EndedBy, RecordState } from '../ledger/ledger.js'
 import type { Usage } from '../metering/usage.js'
 import { type Collect, collector } from './collect.js'
@@ -6,6 +5,7 @@ import { define } from './definitions.js'
 import { CONTENT_TYPES, formatFor, openMetrics } from './exposition.js'
 import type { CounterCell, Keep } from './families.js'
 import { type Labels, labels } from './labels.js'
+import { addProcessMetrics, Registry } from './prometheus.js'
 import { Routes } from './routes.js'
 
 export interface MetricsOptions {
@@ -78,7 +78,7 @@ export interface Metrics {
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const { families, gauges } = define(registry)
-  if (options.process) addProcessMetrics(registry)
+  const addProcess = options.process ? later(() => addProcessMetrics(registry), PROCESS_MS) : null
   let known = labels(options.labels)
   let routes = new Routes(families, known)
   let keys = new Map<string | null, KeyCells>()
@@ -148,6 +148,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       keys = new Map()
     },
     async render(accept) {
+      addProcess?.()
       await collect(known)
       for (const [surface, count] of inFlight) gauges.inFlight.set({ surface }, count)
       const text = (await registry.metrics()).replaceAll(' Nan\n', ' NaN\n')
@@ -157,19 +158,22 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
 }
 
+/** The metrics of the process wait until the gateway has begun to answer, or the first scrape: reading them takes 30 ms. Milliseconds. */
+const PROCESS_MS = 1_000
+
 interface KeyCells {
   readonly requests: CounterCell
   readonly spend: CounterCell
 }
 
-/**
- * Without what prom-client lists of handles and requests: those are arrays of every open socket, made at each scrape, and gauges that are
- * called `_total`.
- */
-function addProcessMetrics(registry: Registry): void {
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 })
-  for (const what of ['handles', 'requests', 'resources']) {
-    registry.removeSingleMetric(`nodejs_active_${what}`)
-    registry.removeSingleMetric(`nodejs_active_${what}_total`)
+/** Does it after so many milliseconds, or when called before that; once. */
+function later(what: () => void, ms: number): () => void {
+  let done = false
+  const run = (): void => {
+    if (!done) what()
+    done = true
+    clearTimeout(timer)
   }
+  const timer = setTimeout(run, ms).unref()
+  return run
 }

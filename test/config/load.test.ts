@@ -87,6 +87,8 @@ t.test('the smallest config gets every default', async t => {
     file: '/etc/gw/gateway.yaml',
     listen: { host: '127.0.0.1', port: 8080 },
     ops: { host: '127.0.0.1', port: 9090 },
+    admin: null,
+    admin_token: null,
     timezone: 'Asia/Tehran',
     month: 'gregorian',
     ledger: { path: '/etc/gw/data/ledger.db', durability: 'power', create: true },

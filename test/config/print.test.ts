@@ -7,6 +7,8 @@ const any = { type: 'object' }
 const kinds = new Map([['openai', { baseUrl: 'https://api.example/v1', surfaces: ['chat'], options: any, modelOptions: any }]])
 
 const YAML = `
+admin: "[::1]:9091"
+admin_token: "\${TOKEN}"
 timezone: UTC
 x-hook: &hook \${HOOK}
 x-more: &more {other: "\${ORG}"}
@@ -29,6 +31,7 @@ const SECRETS = {
   KEY: 'mgk_the_secret_of_the_client',
   HOOK: 'https://hook.example/?t=the-secret-of-the-hook',
   ORG: 'the-org',
+  TOKEN: 'the-token-of-the-page',
 }
 
 t.test('the config as it counts, without a secret', async t => {
@@ -40,6 +43,8 @@ t.test('the config as it counts, without a secret', async t => {
     text,
     `listen: 127.0.0.1:8080
 ops: 127.0.0.1:9090
+admin: "[::1]:9091"
+admin_token: (hidden)
 timezone: UTC
 month: gregorian
 ledger:

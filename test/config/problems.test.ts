@@ -34,6 +34,12 @@ t.test('each thing that can be wrong is said where it stands', async t => {
       ['3:6: ops: is the address of listen too; metrics and probes have one of their own'],
     ],
     [
+      'one address thrice',
+      `${BASE}ops: 127.0.0.1:9091\nadmin: 127.0.0.1:9091\n`,
+      ['4:8: admin: is the address of ops too; the page has one of its own'],
+    ],
+    ['a short token', `${BASE}admin_token: short\n`, ['3:14: admin_token: must have at least 16 characters']],
+    [
       'zone',
       `${BASE}timezone: Asia/Teheran\n`,
       ['3:11: timezone: is no time zone that is known here; an example is Asia/Tehran (did you mean "Asia/Tehran"?)'],
@@ -366,6 +372,6 @@ colour: blue
     'gateway.yaml:4:15: models.s/m: "price" is missing',
     'gateway.yaml:5:18: keys.k.plan: there is no plan "gone"',
     'gateway.yaml:5:32: keys.k.secret: the environment has no variable NO_SUCH',
-    'gateway.yaml:6:1: colour: unknown key (known here: listen, ops, timezone, month, ledger, policies, rates, markup, catalog, prices, providers, models, aliases, plans, accounts, keys, limits, timeout, drain_timeout, tls, log)',
+    'gateway.yaml:6:1: colour: unknown key (known here: listen, ops, admin, admin_token, timezone, month, ledger, policies, rates, markup, catalog, prices, providers, models, aliases, plans, accounts, keys, limits, timeout, drain_timeout, tls, log)',
   ])
 })

@@ -1,4 +1,6 @@
+import { deepEqual } from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
+import fc from 'fast-check'
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import { checkBodyHeaders, DEPTH_MAX, parseBody } from '../../src/http/body.js'
@@ -93,4 +95,14 @@ t.test('what the header says of the body', async t => {
     const refused = refusal(() => checkBodyHeaders({ headers } as unknown as IncomingMessage, 1_000))
     t.equal(refused?.[0] ?? null, right ? null : 'unsupported_media_type', JSON.stringify(headers))
   }
+})
+
+t.test('property: text of any script and length is read as it was written', async () => {
+  const text = fc.tuple(fc.string({ unit: 'binary' }), fc.integer({ min: 0, max: 9_000 }), fc.constantFrom('', '\uFEFF'))
+  fc.assert(
+    fc.property(text, ([some, length, mark]) => {
+      const body = { a: some, b: 'x'.repeat(length), c: some }
+      deepEqual(parseBody(Buffer.from(mark + JSON.stringify(body))), body)
+    }),
+  )
 })

@@ -11,12 +11,21 @@ const FAMILY = familyOf(sampleModel())
 const said = (content: string): JsonObject => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })
 const reported = (counts: object): JsonObject => ({ choices: [], usage: counts as JsonObject })
 
-/** The usage after these chunks, of an input that was estimated at 50 tokens. */
-function usage(chunks: readonly JsonObject[], whole: boolean, endpoint = chatCompletions) {
+/** The usage after these chunks, of an input that was estimated at 50 tokens; `factor`: what the model's counts are off by. */
+function usage(chunks: readonly JsonObject[], whole: boolean, endpoint = chatCompletions, factor = 1) {
   const tally = new Tally(endpoint, FAMILY, false)
   for (const chunk of chunks) tally.add(chunk)
-  return tally.usage(50, whole)
+  return tally.usage({ input: 50, factor }, whole)
 }
+
+t.test('what was received is counted as the model counts, as far as its provider has taught it', async t => {
+  const text = 'The quick brown fox jumps over the lazy dog. '
+  const output = Math.round(1.3 * textTokens(text, FAMILY))
+  t.match(usage([said(text)], true, chatCompletions, 1.3), { source: 'counted', input: 50, output })
+  const told = reported({ prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 })
+  t.match(usage([said(text), told], false, chatCompletions, 1.3), { source: 'counted', input: 9, output })
+  t.match(usage([said(text), told], true, chatCompletions, 1.3), { source: 'provider', input: 9, output: 3 })
+})
 
 t.test('what is charged, by what was reported and whether the answer was whole', async t => {
   const text = 'The quick brown fox jumps over the lazy dog. '
@@ -75,7 +84,7 @@ t.test('a long answer is counted as it comes, and not kept', async t => {
   const tally = new Tally(chatCompletions, FAMILY, false)
   const piece = 'The quick brown fox jumps over the lazy dog. '
   for (let i = 0; i < 20_000; i++) tally.add(said(piece))
-  const { output } = tally.usage(1, true)
+  const { output } = tally.usage({ input: 1, factor: 1 }, true)
   const atOnce = textTokens(piece.repeat(20_000), FAMILY)
   t.ok(output >= atOnce && output <= 1.01 * atOnce, `${output} of ${atOnce}`)
 })

@@ -1,6 +1,6 @@
 /*
- * How much of the money's code could be wrong without a test noticing: `node dist/test/mutation/run.js [part of a file's name]`. Each mutant is one
- * small change of the code; it is killed when a test fails. Exits 1 where a comparison or an arithmetic operator survives that equivalent.ts
+ * How much of the money's code could be wrong without a test noticing: `node dist/test/mutation/run.js [--figures] [part of a file's name]…`. Each
+ * mutant is one small change of the code; it is killed when a test fails. `--figures`: comparisons and arithmetic alone. Exits 1 where a comparison or an arithmetic operator survives that equivalent.ts
  * does not explain.
  */
 import { type ChildProcess, fork } from 'node:child_process'
@@ -8,6 +8,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
 import { EQUIVALENT } from './equivalent.js'
 import { instrument, type Mutant } from './mutants.js'
 
@@ -15,20 +16,20 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
 const FILES = [
   ...[
-    'sqlite',
-    'cells',
     'parts',
+    'cells',
     'wallets',
     'counters',
-    'records',
     'recovery',
+    'records',
     'timeline',
-    'windows',
-    'zone',
     'accounts',
+    'batch',
+    'sqlite',
     'verify',
     'usage',
-    'batch',
+    'windows',
+    'zone',
   ].map(name => `src/ledger/${name}.ts`),
   ...['auth', 'rate', 'budget', 'hold', 'concurrency'].map(name => `policies/${name}.ts`),
   ...['settlement', 'sizing', 'refusal', 'metering/price', 'config/price-drafts', 'config/prices', 'config/targets'].map(
@@ -40,7 +41,7 @@ const FILES = [
 const TESTS = [
   ...['settlement', 'settlement-boundaries', 'sizing', 'refusal', 'refusal-boundaries', 'metering/price'],
   ...['auth', 'rate', 'budget', 'concurrency-claims', 'shipped'].map(name => `policies/${name}`),
-  ...['cells', 'batch', 'contract', 'usage', 'verify', 'sqlite', 'windows'].map(name => `ledger/${name}`),
+  ...['parts', 'cells', 'batch', 'contract', 'usage', 'verify', 'lost-file', 'sqlite', 'windows'].map(name => `ledger/${name}`),
   ...['values', 'models', 'problems', 'catalog', 'load'].map(name => `config/${name}`),
 ]
 
@@ -111,7 +112,7 @@ function mutatedTree(files: readonly string[]): { readonly root: string; readonl
   return { root, mutants }
 }
 
-async function fates(worker: Worker, mutants: readonly Mutant[], only: string): Promise<Map<number, Fate>> {
+async function fates(worker: Worker, mutants: readonly Mutant[]): Promise<Map<number, Fate>> {
   const reaching = new Map<number, string[]>()
   for (const test of TESTS) {
     const { passed, reached } = await worker.run(-1, test)
@@ -120,7 +121,6 @@ async function fates(worker: Worker, mutants: readonly Mutant[], only: string): 
   }
   const found = new Map<number, Fate>()
   for (const mutant of mutants) {
-    if (!mutant.file.includes(only)) continue
     let fate: Fate = reaching.has(mutant.id) ? 'survived' : 'unreached'
     for (const test of reaching.get(mutant.id) ?? []) {
       if ((await worker.run(mutant.id, test)).passed) continue
@@ -133,6 +133,10 @@ async function fates(worker: Worker, mutants: readonly Mutant[], only: string): 
   return found
 }
 
+function asked({ file, figures }: Mutant): boolean {
+  return (figures || !options.figures) && (only.length === 0 || only.some(part => file.includes(part)))
+}
+
 function told({ file, line, operator, original, replacement, figures }: Mutant, fate: Fate): string {
   return `${fate.padEnd(9)} ${figures ? '!' : ' '} ${file}:${line} ${operator}: ${original} -> ${replacement}`
 }
@@ -141,11 +145,14 @@ function explained({ file, original, replacement }: Mutant): boolean {
   return EQUIVALENT.some(one => one.file === file && one.original === original && one.replacement === replacement)
 }
 
-const only = process.argv[2] ?? ''
+const { values: options, positionals: only } = parseArgs({
+  allowPositionals: true,
+  options: { figures: { type: 'boolean', default: false } },
+})
 const { root, mutants } = mutatedTree(FILES)
 const worker = new Worker(root)
 try {
-  const found = await fates(worker, mutants, only)
+  const found = await fates(worker, mutants.filter(asked))
   const tried = mutants.filter(({ id }) => found.has(id))
   const count = (of: readonly Mutant[], fate: Fate) => of.filter(({ id }) => found.get(id) === fate).length
   const row = (name: string, of: readonly Mutant[]) => {

@@ -349,6 +349,18 @@ export const cases: fc.Arbitrary<Case> = fc.oneof(
   { weight: 3, arbitrary: large },
 )
 
+/** What is as large as it may be, and larger: a million keys, elements, levels, letters of an escape. */
+export const extremes: readonly Case[] = [
+  `{"model":"up/m","messages":[{"role":"user","content":"a"}],${Array.from({ length: 1_000_000 }, (_, i) => `"k${i}":1`).join(',')}}`,
+  `{"model":"up/m","messages":[{"role":"user","content":"a"}],"logit_bias":{${Array.from({ length: 1_000_000 }, (_, i) => `"${i}":1`).join(',')}}}`,
+  `{"model":"up/m","messages":[${'{"role":"user","content":"a"},'.repeat(400_000)}{"role":"user","content":"a"}]}`,
+  `{"model":"up/m","messages":[{"role":"user","content":${'['.repeat(1_000_000)}`,
+  `{"model":"up/m","messages":[{"role":"user","content":"${'\\u00e9'.repeat(1_000_000)}"}]}`,
+  `{"model":"up/m","messages":[{"role":"user","content":"a"}],"stop":[${'"",'.repeat(1_000_000)}""]}`,
+  `{${'"__proto__":{},'.repeat(500_000)}"model":"up/m"}`,
+  `{"model":"up/m","x":"${'x'.repeat(17 * 1024 * 1024)}"}`,
+].map(text => ({ path: '/v1/chat/completions', body: Buffer.from(text) }))
+
 /** As an object of own properties alone, whatever their names are. */
 function own(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
   return Object.fromEntries(entries)

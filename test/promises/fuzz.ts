@@ -1,11 +1,16 @@
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { AUTH, gateway, KEY, type RunningGateway } from '../support/gateway.js'
 import { chat, json, provider, type Script } from '../support/provider.js'
-import { type Case, cases, MODELS } from './fuzz-bodies.js'
+import { type Case, cases, extremes, MODELS } from './fuzz-bodies.js'
+import { now, type Probe } from './fuzz-prober.js'
 import type { Bench } from './kill-loop.js'
 
 /*
@@ -17,44 +22,66 @@ export interface Fuzz {
   readonly seed: number
   readonly cases: number
   readonly bytes: number
-  /** How often each status was answered. */
+  /** How often each path was asked, and each status answered. */
+  readonly paths: Readonly<Record<string, number>>
   readonly statuses: Readonly<Record<string, number>>
   /** Requests that reached a provider, and those whose cap was held against their hold. */
   readonly forwarded: number
   readonly capped: number
-  /** The longest that the event loop of the gateway was busy with one thing, and what 99 of 100 times were below. Milliseconds. */
-  readonly busyMs: number
-  readonly busyP99Ms: number
+  /** Requests of another client meanwhile; half and 99 of 100 of them took at most so long. Milliseconds. */
+  readonly probes: number
+  readonly probeMedianMs: number
+  readonly probeP99Ms: number
+  /** Cases that were under way when another client waited for long, and were tried again alone. */
+  readonly suspects: number
   readonly faults: readonly string[]
 }
 
 const TOGETHER = 16
 const CAP = 4_096
-/** The resolution of the measurement: what an event loop that does nothing shows. */
-const RESOLUTION_MS = 20
+/** The most that one case may delay others by. Milliseconds. */
+export const DELAY_MS = 50
+/** A case delays others if it does so every time that it is tried: once may be the machine. */
+const TRIES = 5
+/** More of them than that are a fault of the machine, or of far more than one case. */
+const SUSPECTS_MAX = 400
 
 export async function fuzz(bench: Bench, count: number, seed: number): Promise<Fuzz> {
   const held: { trace: string; cap: number }[] = []
   const up = await provider(bench, answer(held))
   const running = await gateway(bench, config(up.url))
+  const prober = await Prober.start(bench, running.url)
   const faults: string[] = []
+  const paths: Record<string, number> = {}
   const statuses: Record<string, number> = {}
+  const all = [...extremes, ...fc.sample(cases, { numRuns: Math.max(0, count - extremes.length), seed })]
+  const agent = new Agent({ keepAlive: true, maxSockets: TOGETHER })
+  bench.teardown(() => agent.destroy())
+  const spans: { readonly one: Case; readonly from: number; readonly to: number }[] = []
+  let next = 0
   let bytes = 0
-  await busy(running)
-  let worst = { max: 0, p99: 0 }
-  const stream = fc.sample(cases, { numRuns: count, seed })
-  for (let from = 0; from < stream.length; from += TOGETHER) {
-    const batch = stream.slice(from, from + TOGETHER)
-    const fault = await Promise.all(batch.map(one => tried(running, one, statuses)))
-    faults.push(...fault.filter(one => one !== null))
-    for (const { body } of batch) bytes += body.length
-    up.seen.length = 0
-    if (running.process.exitCode !== null || faults.length > 20) break
-    if (from % (TOGETHER * 16) === 0) {
-      const { max, p99 } = await busy(running)
-      worst = { max: Math.max(worst.max, max), p99: Math.max(worst.p99, p99) }
+  const worker = async (): Promise<void> => {
+    while (next < all.length && running.process.exitCode === null && faults.length <= 20) {
+      const one = all[next++] as Case
+      const from = now()
+      const fault = await tried(running, agent, one, statuses)
+      spans.push({ one, from, to: now() })
+      if (fault !== null) faults.push(fault)
+      paths[one.path] = (paths[one.path] ?? 0) + 1
+      bytes += one.body.length
+      // What it remembers of them nobody reads.
+      up.seen.length = 0
     }
   }
+  await Promise.all(Array.from({ length: TOGETHER }, worker))
+  const probes = [...prober.probes]
+  const waited = probes.filter(({ ms }) => ms > DELAY_MS)
+  const suspects = spans.filter(({ from, to }) => waited.some(probe => from < probe.from + probe.ms && to > probe.from))
+  for (const { one } of suspects.slice(0, SUSPECTS_MAX)) {
+    const ms = await delay(() => tried(running, agent, one, {}), prober)
+    if (ms > DELAY_MS) faults.push(`others waited ${Math.round(ms)} ms, ${TRIES} times of ${TRIES}, for ${shown(one)}`)
+  }
+  await prober.stop()
   if ((await running.stop()) !== 0) faults.push(`the gateway ended with ${running.process.exitCode ?? running.process.signalCode}`)
   for (const line of running.lines()) if (line.level === 'error') faults.push(`in the log: ${JSON.stringify(line).slice(0, 1000)}`)
   const records = new Map((await running.records()).map(record => [record.trace_id, record]))
@@ -62,43 +89,98 @@ export async function fuzz(bench: Bench, count: number, seed: number): Promise<F
     const tokens = Number(records.get(trace)?.held_tokens ?? -1)
     if (!(cap <= tokens)) faults.push(`a provider was asked for ${cap} tokens, held were ${tokens}`)
   }
+  const took = probes.map(({ ms }) => ms).sort((a, b) => a - b)
+  const of = (part: number): number => Math.round((took[Math.floor(took.length * part)] ?? 0) * 10) / 10
   return {
     seed,
-    cases: stream.length,
+    cases: spans.length,
     bytes,
+    paths,
     statuses,
     forwarded: records.size,
     capped: held.length,
-    busyMs: worst.max,
-    busyP99Ms: worst.p99,
+    probes: took.length,
+    probeMedianMs: of(0.5),
+    probeP99Ms: of(0.99),
+    suspects: suspects.length,
     faults,
   }
 }
 
+/** The least, of some tries, that another client had to wait while something was done. Ends with the first that is short. */
+async function delay(something: () => Promise<unknown>, prober: Prober): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let i = 0; i < TRIES && least > DELAY_MS; i++) {
+    const from = now()
+    await something()
+    await prober.past(now())
+    const during = prober.probes.filter(probe => probe.from + probe.ms > from)
+    least = Math.min(least, Math.max(...during.map(({ ms }) => ms)))
+  }
+  return least
+}
+
+/** Another client, who asks all the time. */
+class Prober {
+  readonly probes: Probe[] = []
+  readonly #worker: Worker
+
+  private constructor(worker: Worker) {
+    this.#worker = worker
+    worker.on('message', (probe: Probe) => this.probes.push(probe))
+  }
+
+  static async start(bench: Bench, url: string): Promise<Prober> {
+    const worker = new Worker(new URL('fuzz-prober.js', import.meta.url))
+    bench.teardown(() => worker.terminate())
+    const prober = new Prober(worker)
+    worker.postMessage(url)
+    // Its first steps are slow for reasons of its own.
+    while (prober.probes.length < 100) await once(worker, 'message')
+    prober.probes.length = 0
+    return prober
+  }
+
+  /** Until one has been answered that was asked after this moment. */
+  async past(moment: number): Promise<void> {
+    while ((this.probes.at(-1)?.from ?? 0) < moment) await sleep(1)
+  }
+
+  async stop(): Promise<void> {
+    this.#worker.postMessage('stop')
+    await once(this.#worker, 'exit')
+  }
+}
+
 /** One case; what was wrong with its answer. */
-async function tried(running: RunningGateway, { path, body }: Case, statuses: Record<string, number>): Promise<string | null> {
+async function tried(running: RunningGateway, agent: Agent, one: Case, statuses: Record<string, number>): Promise<string | null> {
   try {
-    const { status, json, text } = await running.post(path, body, AUTH)
+    const { status, text } = await posted(running.url + one.path, one.body, agent)
     statuses[status] = (statuses[status] ?? 0) + 1
-    const code = json?.error?.code
-    const right = status === 200 || (status >= 400 && status < 500 && typeof code === 'string')
-    return right ? null : `${status} ${text.slice(0, 300)} to ${shown(path, body)}`
+    const right = status === 200 || (status >= 400 && status < 500 && typeof JSON.parse(text).error?.code === 'string')
+    return right ? null : `${status} ${text.slice(0, 300)} to ${shown(one)}`
   } catch (error) {
-    return `${error} to ${shown(path, body)}`
+    return `${error} to ${shown(one)}`
   }
 }
 
-function shown(path: string, body: Buffer): string {
+function posted(url: string, body: Buffer, agent: Agent): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = { ...AUTH, 'content-type': 'application/json', 'content-length': body.length }
+    request(url, { method: 'POST', agent, headers }, response => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', chunk => (text += chunk))
+      response.on('error', reject)
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    })
+      .on('error', reject)
+      .end(body)
+  })
+}
+
+function shown({ path, body }: Case): string {
   return `${path} ${JSON.stringify(body.toString('latin1').slice(0, 2_000))}`
-}
-
-async function busy(running: RunningGateway): Promise<{ max: number; p99: number }> {
-  const { text } = await running.get(`${running.ops}/metrics`)
-  const of = (name: string): number => {
-    const [, seconds] = new RegExp(`^nodejs_eventloop_lag_${name}_seconds (\\S+)$`, 'm').exec(text) ?? []
-    return Math.max(0, Math.round(Number(seconds) * 1000 - RESOLUTION_MS))
-  }
-  return { max: of('max'), p99: of('p99') }
 }
 
 /** Answers as OpenAI where it is asked so; other kinds are told 400 once their request has been translated. */
@@ -144,7 +226,7 @@ ${providers.join('')}models:
 ${models.join('')}plans: {p: {}}
 accounts: {acme: {opening_balance_rial: 1000000000000}}
 keys: {a: {account: acme, plan: p, secret: ${KEY}}}
-limits: {body: 8MiB}
+limits: {body: 16MiB}
 `
 }
 
@@ -161,5 +243,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   rmSync(folder, { recursive: true })
   console.log(JSON.stringify(counts, null, 2))
   for (const fault of faults) console.log(`FAULT ${fault}`)
+  console.log(
+    `${counts.cases} hostile bodies, ${counts.capped} caps held against their holds, ${counts.probes} probes, ${faults.length} faults`,
+  )
   process.exitCode = faults.length === 0 ? 0 : 1
 }

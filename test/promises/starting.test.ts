@@ -16,6 +16,7 @@ import { provider } from '../support/provider.js'
 const SHIPPED = readFileSync(join(ROOT, 'gateway.yaml'), 'utf8')
   .replace('listen: 127.0.0.1:8080', 'listen: 127.0.0.1:0')
   .replace('ops: 127.0.0.1:9090', 'ops: 127.0.0.1:0')
+  .replace('admin: 127.0.0.1:9091', 'admin: 127.0.0.1:0')
 const DEMO = 'mgk_demo_local_only'
 
 function folderWith(t: Test, text: string): string {
@@ -80,6 +81,9 @@ t.test('on a terminal it greets in at most ten lines, with a call that can be pa
     lines.every(line => !line.startsWith('{')),
     'no JSON for people',
   )
+  const [, page = '', token] = /(http:\S+)\/#token=(\S+)/.exec(output) ?? []
+  const opened = await fetch(`${page}/api/about`, { headers: { authorization: `Bearer ${token}` } })
+  t.equal(opened.status, 200, 'the link opens the page')
   // The event loop must turn while curl waits: its terminal is read here.
   const pasted = spawn('sh', ['-c', call.trim()], { stdio: ['ignore', 'pipe', 'ignore'] })
   let said = ''

@@ -6,6 +6,7 @@ import { accountRial, keyRial } from '../../src/ledger/counters.js'
 import type { AdmissionRecord, EndingRecord } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { windows } from '../../src/ledger/windows.js'
+import { searchSecrets, takeSecrets } from './canaries.js'
 
 export interface Ran {
   readonly code: number
@@ -28,6 +29,7 @@ export async function run(cwd: string, ...args: string[]): Promise<Ran> {
     cwd,
   }
   const code = await main(args, io)
+  searchSecrets('the command line', out + err)
   return { code, out, err }
 }
 
@@ -52,6 +54,7 @@ export async function place(t: { testdir(): string }, fill?: (ledger: SqliteLedg
   const folder = t.testdir()
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'gateway.yaml'), yaml)
+  takeSecrets(yaml)
   if (fill !== undefined) await withLedger(folder, fill)
   return folder
 }

@@ -3,9 +3,11 @@ import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { UsageRecord } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { conform } from './api.js'
+import { count, searchAll, searchFiles, searchSecrets, takeSecret, takeSecrets } from './canaries.js'
 import { BIN } from './paths.js'
 import { bare } from './program.js'
 
@@ -68,17 +70,29 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const folder = options.folder ?? t.testdir()
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'gateway.yaml')
-  const rewrite = (text: string): void => writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}`)
+  const rewrite = (text: string): void => {
+    takeSecrets(text, options.env)
+    writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}`)
+  }
   rewrite(yaml)
   const command = bare([...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file], options.env?.NODE_OPTIONS)
   const child = spawn(command[0] as string, command.slice(1), {
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  const closed = once(child, 'close')
   let output = ''
   child.stdout.on('data', chunk => (output += chunk))
   child.stderr.on('data', chunk => (output += chunk))
-  t.teardown(() => child.kill('SIGKILL'))
+  t.teardown(async () => {
+    if (child.exitCode === null && child.signalCode === null) await scraped()
+    child.kill('SIGKILL')
+    // What traces it may outlive it, and hold its output open.
+    await Promise.race([closed, sleep(1_000)])
+    searchAll('its output', output)
+    searchFiles(join(folder, 'data'))
+    count()
+  })
   const lines = (): { message?: string; address?: string }[] =>
     output
       .split('\n')
@@ -95,6 +109,14 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   }
   const url = (await lineOf('listening')).address as string
   const ops = (await lineOf('ops')).address as string
+  // At its end they have seen all that it did; a gateway that can not answer has none.
+  const scraped = async (): Promise<void> => {
+    const text = await fetch(`${ops}/metrics`, { signal: AbortSignal.timeout(2_000) }).then(
+      response => response.text(),
+      () => '',
+    )
+    searchAll('its metrics', text)
+  }
   const ended = async (): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
     return child.exitCode
@@ -107,18 +129,19 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
     output: () => output,
     lines,
     get: async (path, headers = AUTH) => {
-      const received = await answer(fetch(path.startsWith('http') ? path : url + path, { headers }))
+      const received = await answer(headers, fetch(path.startsWith('http') ? path : url + path, { headers }))
       if (!path.startsWith('http')) conform({ method: 'GET', path, body: received.text, ...received })
       return received
     },
     post: async (path, body, headers = AUTH) => {
       const raw = typeof body === 'string' || body instanceof Uint8Array
       const sent = { 'content-type': 'application/json', ...headers }
-      const received = await answer(fetch(url + path, { method: 'POST', headers: sent, body: raw ? body : JSON.stringify(body) }))
+      const received = await answer(sent, fetch(url + path, { method: 'POST', headers: sent, body: raw ? body : JSON.stringify(body) }))
       conform({ method: 'POST', path, body: received.text, ...received, ...(raw ? {} : { asked: body }) })
       return received
     },
-    stop: (signal = 'SIGTERM') => {
+    stop: async (signal = 'SIGTERM') => {
+      if (child.exitCode === null && child.signalCode === null) await scraped()
       child.kill(signal)
       return ended()
     },
@@ -156,9 +179,11 @@ export async function inspect<T>(folder: string, look: (ledger: SqliteLedger) =>
   }
 }
 
-async function answer(pending: Promise<Response>): Promise<Answer> {
+async function answer(sent: Record<string, string>, pending: Promise<Response>): Promise<Answer> {
+  takeSecret(/^Bearer (\S+)$/.exec(sent.authorization ?? '')?.[1])
   const response = await pending
   const text = await response.text()
+  searchSecrets('an answer', `${JSON.stringify([...response.headers])}\n${text}`)
   let json: unknown
   try {
     json = JSON.parse(text)

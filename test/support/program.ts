@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { searchSecrets } from './canaries.js'
 import { BIN } from './paths.js'
 
 /**
@@ -42,5 +43,6 @@ export async function program(
     child.on('error', reject)
     child.on('close', resolve)
   })
+  searchSecrets('the command line', stdout + stderr)
   return { code, stdout, stderr }
 }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { takeTexts } from './canaries.js'
 
 /** A request as the provider saw it. */
 export interface Seen {
@@ -42,6 +43,8 @@ export async function provider(t: { teardown(fn: () => unknown): unknown }, scri
         closed,
       }
       seen.push(one)
+      takeTexts(text)
+      takeSaid(response)
       void self.script(one, response, request)
     })
   })
@@ -61,6 +64,22 @@ export async function provider(t: { teardown(fn: () => unknown): unknown }, scri
   }
   t.teardown(() => self.close())
   return self
+}
+
+/** Takes what an answer says, as it is written. */
+function takeSaid(response: ServerResponse): void {
+  const { write, end } = response
+  const take = (chunk: unknown): void => {
+    if (typeof chunk === 'string') takeTexts(chunk)
+  }
+  response.write = (...given: unknown[]) => {
+    take(given[0])
+    return write.apply(response, given as never)
+  }
+  response.end = (...given: unknown[]) => {
+    take(given[0])
+    return end.apply(response, given as never)
+  }
 }
 
 export interface Reply {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { type Check, type OpsOptions, startOps } from '../../src/http/admin.js'
+import { type Check, type OpsOptions, startOps } from '../../src/http/ops.js'
 
 const READY: readonly Check[] = [
   { name: 'config', ok: true },
