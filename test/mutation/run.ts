@@ -41,7 +41,9 @@ const FILES = [
 const TESTS = [
   ...['settlement', 'settlement-boundaries', 'sizing', 'refusal', 'refusal-boundaries', 'metering/price'],
   ...['auth', 'rate', 'budget', 'concurrency-claims', 'shipped'].map(name => `policies/${name}`),
-  ...['parts', 'cells', 'batch', 'contract', 'usage', 'verify', 'lost-file', 'sqlite', 'windows'].map(name => `ledger/${name}`),
+  ...['parts', 'cells', 'wallets', 'records', 'timeline', 'batch', 'contract', 'usage', 'verify', 'lost-file', 'sqlite', 'windows'].map(
+    name => `ledger/${name}`,
+  ),
   ...['values', 'models', 'problems', 'catalog', 'load'].map(name => `config/${name}`),
 ]
 
