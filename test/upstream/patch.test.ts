@@ -105,7 +105,14 @@ t.test('values that stand alone are valid JSON here', async () => {
 
 t.test('the events of a stream come out as each by itself would', async () => {
   const member = fc.oneof(
-    fc.constantFrom('"id":"a"', '"model":"m"', '"id":"b"', '"object":"chunk"', '"choices":[{"id":"c","model":"d"}]', '"content":"\\"id\\""'),
+    fc.constantFrom(
+      '"id":"a"',
+      '"model":"m"',
+      '"id":"b"',
+      '"object":"chunk"',
+      '"choices":[{"id":"c","model":"d"}]',
+      '"content":"\\"id\\""',
+    ),
     fc.tuple(fc.constantFrom('"created"', '"x"'), value).map(parts => parts.join(':')),
   )
   const event = fc.oneof(
