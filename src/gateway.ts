@@ -121,6 +121,11 @@ export class Gateway {
         bodies: new Room(),
         offload: new Offload(),
         calibrations,
+        counted: (model, counter, counted) => {
+          metrics?.tokenizer(model.id, counted.kind)
+          if (counted.kind === 'timeout' || counted.kind === 'failed')
+            log.warn(`tokenizer ${counter.use} did not count: ${counted.reason}; its estimate is held`, { model: model.id })
+        },
         fault,
       }
       const facts: SetUpFacts = { ledger, log, services }
@@ -369,8 +374,9 @@ function labelsOf({ config, chain }: Runtime) {
   return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: chain.codes }
 }
 
-async function closeRuntime({ chain, upstreams }: Runtime): Promise<void> {
+async function closeRuntime({ chain, tokenizers, upstreams }: Runtime): Promise<void> {
   await chain.close()
+  await tokenizers.close()
   await upstreams.close()
 }
 

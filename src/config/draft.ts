@@ -56,6 +56,7 @@ export interface ModelDraft {
   readonly fallback: readonly string[] | null
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly tokenizer: string | null
+  readonly tokenizer_timeout: string
   readonly estimate: 'calibrated' | 'bound'
   readonly created: string
 }

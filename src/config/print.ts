@@ -69,9 +69,10 @@ function provider(settings: ProviderSettings, own: Shield): unknown {
   }
 }
 
-function model({ id, provider: _, price, created, options, targets, ...rest }: Model, own: Shield): unknown {
+function model({ id, provider: _, price, created, options, targets, counter, ...rest }: Model, own: Shield): unknown {
   return {
     ...rest,
+    ...(counter === undefined ? {} : { tokenizer: counter.use, tokenizer_timeout: formatDuration(counter.timeout) }),
     price: price ?? 'free',
     ...(targets === undefined ? {} : { targets: targets.map((one, index) => target(one, ['models', id, 'targets', index], own)) }),
     created: new Date(created * 1000).toISOString().slice(0, 10),

@@ -2,6 +2,7 @@ import t from 'tap'
 import { familyOf, textTokens } from '../../src/metering/estimate.js'
 import { imageTokens } from '../../src/metering/image.js'
 import { AUTH, gateway, inspect, metric, yaml } from '../support/gateway.js'
+import { program } from '../support/program.js'
 import { chat, provider } from '../support/provider.js'
 import { sampleModel } from '../support/sample-call.js'
 
@@ -56,7 +57,12 @@ t.test('what a provider reports sizes the holds of its model, in this run and in
   t.ok(Math.abs(charged - 1.5) < 0.03, `without usage the likeliest is charged, not what was held: ${charged}`)
 
   t.match(await inspect(folder, ledger => ledger.calibrations()), [{ model: 'up/m', basis: `2 ${family} m` }])
+  const shown = new RegExp(`up/m +4\\d requests, likely × 1\\.\\d\\d, held × ${factor.toFixed(2)}\\n`)
+  t.match(await program(['check'], { cwd: folder }), { code: 0, stderr: shown }, 'check reads the file of a gateway that is down')
   const second = await gateway(t, config, { folder })
+  t.match(await program(['check'], { cwd: folder }), { code: 0, stderr: shown }, 'and asks one that runs')
+  const { stdout } = await program(['check', '--json'], { cwd: folder })
+  t.match(JSON.parse(stdout), { learned: [{ model: 'up/m', upper: factor }] })
   t.equal(await metric(second, SERIES), factor, 'kept across restarts')
 })
 
