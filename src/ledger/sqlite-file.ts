@@ -400,7 +400,8 @@ function refuseOpen(path: string): void {
 /** A file without its log may be one state or the next here and there. */
 function refuseDamaged(db: Database.Database): void {
   const found = db.pragma('integrity_check(1)', { simple: true })
-  if (found !== 'ok') throw refusal(`${db.name} is no whole database without that log (${String(found).replaceAll('\n', ' ')}): restore a backup`)
+  if (found !== 'ok')
+    throw refusal(`${db.name} is no whole database without that log (${String(found).replaceAll('\n', ' ')}): restore a backup`)
 }
 
 /**
