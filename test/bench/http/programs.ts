@@ -42,13 +42,13 @@ export interface GatewayFacts {
 }
 
 /** The gateway with everything on, logging to a file. */
-export async function gateway(facts: GatewayFacts): Promise<Program> {
+export async function gateway(facts: GatewayFacts, flags: readonly string[] = []): Promise<Program> {
   const file = join(facts.folder, `${facts.name}.yaml`)
   writeFileSync(file, yaml(facts))
   return node(
     facts.name,
     'measured',
-    [join(ROOT, 'dist', 'src', 'bin.js'), 'serve', '--config', file],
+    [...flags, join(ROOT, 'dist', 'src', 'bin.js'), 'serve', '--config', file],
     join(facts.folder, `${facts.name}.log`),
   )
 }
