@@ -84,6 +84,7 @@ async function node(name: string, on: keyof typeof CORE, args: readonly string[]
   const started = performance.now()
   const output = log === undefined ? ('pipe' as const) : openSync(log, 'w')
   const child = spawn('taskset', ['-c', CORE[on], process.execPath, ...args], { stdio: ['ignore', output, 'inherit'] })
+  process.once('exit', () => child.kill())
   const ends = new Promise<never>((_, reject) => child.once('exit', code => reject(new Error(`${name} ended with ${code}`))))
   ends.catch(() => {})
   const told = await Promise.race([log === undefined ? said(child) : logged(log), ends])
@@ -124,6 +125,7 @@ http {
 }`,
   )
   const child = spawn('taskset', ['-c', CORE.measured, 'nginx', '-c', file, '-p', folder], { stdio: 'ignore' })
+  process.once('exit', () => child.kill())
   for (let i = 0; i < 100; i++) {
     await new Promise(resolve => setTimeout(resolve, 20))
     if (
@@ -165,5 +167,17 @@ export function rssOf(pid: number): number {
 }
 
 function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  // Not every kernel lists children of a process by itself.
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name) && parentOf(name) === pid)
+    .map(Number)
+}
+
+function parentOf(pid: string): number | null {
+  try {
+    return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  } catch {
+    // It has ended meanwhile.
+    return null
+  }
 }
