@@ -148,8 +148,14 @@ t.test('a target that fails again and again is left alone, told to the operator,
   t.equal(await metric(running, 'model_gateway_upstream_up{provider="a"}'), 0)
   const ready = await running.get(`${running.ops}/readyz?verbose`)
   t.equal(ready.status, 200, 'it is no reason to be unready')
-  t.match(ready.text, /^\[\+\] target a\/m: 3 failures in a row, left alone for 1 s$/m)
-  t.match(await running.line('a target is left alone'), { level: 'warn', target: 'a/m', provider: 'a', reason: '3 failures in a row' })
+  t.match(ready.text, /^\[\+\] target a\/m: 3 failures in a row, the last: upstream_error; left alone for 1 s$/m)
+  t.match(await running.line('a target is left alone'), {
+    level: 'warn',
+    target: 'a/m',
+    provider: 'a',
+    reason: '3 failures in a row, the last: upstream_error',
+    ms: 1000,
+  })
   await new Promise(resolve => setTimeout(resolve, 1050))
   there.a.script = chat()
   t.equal((await ask()).status, 200)
@@ -161,6 +167,75 @@ t.test('a target that fails again and again is left alone, told to the operator,
     records.map(({ state, cost_rial }) => [state, cost_rial === 0n]),
     [...Array.from({ length: 4 }, () => ['voided', true]), ['settled', false]],
   )
+})
+
+t.test('a provider dies and comes back: the log, the metrics and /readyz?verbose say which, why, and what became of it', async t => {
+  const { there, running, ask } = await two(t, [chat(), chat()], { provider: ', health: {failures: 2, ejection: 1s}' })
+  const up = async () => [
+    await metric(running, 'model_gateway_upstream_up{provider="a"}'),
+    await metric(running, 'model_gateway_upstream_up{provider="b"}'),
+  ]
+  const ready = async () => (await running.get(`${running.ops}/readyz?verbose`)).text.split('\n').filter(line => line.includes('target'))
+  t.equal((await ask()).status, 200)
+  t.strictSame([await up(), await ready()], [[1, 1], ['[+] target a/m']])
+  await there.a.close()
+  for (let i = 0; i < 2; i++) t.equal((await ask()).status, 200, 'the other one answers')
+  const line = await running.line('a target is left alone')
+  t.match(line, { level: 'warn', target: 'a/m', reason: '2 failures in a row, the last: upstream_unavailable, ECONNREFUSED', ms: 1000 })
+  t.strictSame(await up(), [0, 1])
+  t.match(await ready(), [
+    /^\[\+\] target a\/m: 2 failures in a row, the last: upstream_unavailable, ECONNREFUSED; (left alone for 1 s|the next)/,
+    '[+] target b/other',
+  ])
+  t.equal(await metric(running, 'model_gateway_upstream_requests_total{provider="a",result="upstream_unavailable"}'), 2)
+  await new Promise<void>(resolve => there.a.server.listen(there.a.port, '127.0.0.1', resolve))
+  await new Promise(resolve => setTimeout(resolve, 1050))
+  t.equal((await ask()).status, 200)
+  t.match(await running.line('a target takes requests again'), { level: 'info', target: 'a/m' })
+  t.strictSame(
+    [await up(), await ready()],
+    [
+      [1, 1],
+      ['[+] target a/m', '[+] target b/other'],
+    ],
+  )
+})
+
+t.test('targets take their share by weight', async t => {
+  const { there, ask } = await two(t, [chat(), chat()], { targets: '[{provider: a, weight: 3}, {provider: b, weight: 1}]' })
+  await Promise.all(Array.from({ length: 80 }, () => ask()))
+  const [a = 0, b = 0] = seen(there)
+  t.equal(a + b, 80)
+  // Five standard deviations around 60.
+  t.ok(a > 40 && a < 80, `${a} and ${b}`)
+})
+
+t.test('when no target of its own answers, a model falls back to another, at that one’s price', async t => {
+  const { there, running, ask } = await two(t, [fails(500), chat()], {
+    targets: '[{provider: a}]',
+    model: 'fallback: [b/n]\n  b/n: {price: {input: 7000000, output: 1000000}, max_output_tokens: 100}',
+  })
+  const { status, json: answer } = await ask()
+  t.strictSame([status, answer.model, seen(there)], [200, 'b/n', [1, 1]], 'it is called by its own name')
+  t.equal(await running.stop(), 0)
+  const [record] = await running.records()
+  t.match(record, { model: 'a/m', provider: 'b', cost_rial: 9n * 7n + 2n })
+  t.strictSame(attemptsOf(record), ['a/m upstream_error', 'b/n answered'])
+})
+
+t.test('all targets at their rate limit: 429 with the soonest moment, at once, and nobody is asked before', async t => {
+  const limited = (after: string) => fails(429, { 'retry-after': after })
+  const { there, running, ask } = await two(t, [limited('50'), limited('30')])
+  for (let i = 0; i < 3; i++) {
+    const from = performance.now()
+    const { status, headers, json: answer } = await ask()
+    t.strictSame([status, answer.error.code], [429, 'upstream_rate_limited'])
+    const after = Number(headers.get('retry-after'))
+    t.ok(after > 20 && after <= 30, `again in ${after} s`)
+    t.ok(performance.now() - from < 2000, 'at once')
+  }
+  t.strictSame(seen(there), [1, 1])
+  t.match((await running.get(`${running.ops}/readyz?verbose`)).text, /target a\/m: at its rate limit; left alone for \d+ s/)
 })
 
 t.test('who waits for a connection and leaves is never sent, and costs nothing; who finds the queue full is refused', async t => {
