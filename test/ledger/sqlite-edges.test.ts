@@ -92,3 +92,17 @@ t.test('few batches of many operations are moved out of the log as well', async 
   await Promise.all(Array.from({ length: 1024 }, (_, i) => ledger.hold({ id: `r${i}`, at: AT, claims: [], record: long })))
   t.ok(ledger.stats().wal_bytes < 6_000_000, `${ledger.stats().wal_bytes} bytes in four batches`)
 })
+
+t.test('a recovered hold lasted until the start that ended it; a clock that was set back makes it nothing', async t => {
+  const ledger = await opened(t)
+  await hold(ledger, 'r1', { at: AT - 250 })
+  await hold(ledger, 'r2', { at: AT + 250 })
+  await ledger.recover(AT)
+  t.strictSame(
+    (await ledger.records({ state: 'recovered' })).map(({ id, duration_ms }) => [id, duration_ms]),
+    [
+      ['r1', 250],
+      ['r2', 0],
+    ],
+  )
+})
