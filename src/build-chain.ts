@@ -7,6 +7,7 @@ import { GatewayError } from './errors.js'
 import { isObject, type JsonObject } from './json.js'
 import type { Ledger } from './ledger/ledger.js'
 import type { Windows } from './ledger/windows.js'
+import { placed } from './placed.js'
 import { importPlugin, names, POLICIES } from './plugin.js'
 import type { Host, Policy, PolicyFactory } from './policy.js'
 
@@ -29,12 +30,12 @@ export async function buildChain(facts: ChainFacts): Promise<Chain> {
       policies.push(policy)
       checkCodes(use.use, policy.codes)
     } catch (error) {
-      problems.push({ ...placeOf(use), path: 'policies', message: (error as Error).message })
+      problems.push({ ...placed(use.at), path: 'policies', message: (error as Error).message })
     }
   }
   if (problems.length > 0) {
     await new Chain(policies, facts.fault).close()
-    throw new ConfigError(fileOf(facts.config.policies[0] as PolicyUse), problems)
+    throw new ConfigError(placed(facts.config.policies[0]?.at ?? '').file, problems)
   }
   return new Chain(policies, facts.fault)
 }
@@ -85,15 +86,4 @@ function hostFor(policy: string, { config, windows, ledger, now, log }: ChainFac
     error: (code, message, options) => new GatewayError(code, message, options),
     log: (message, fields) => log(policy, message, fields),
   }
-}
-
-const PLACE = /^(.*):(\d+):(\d+)$/
-
-function placeOf({ at }: PolicyUse): { line: number; col: number } {
-  const [, , line = '1', col = '1'] = PLACE.exec(at) ?? []
-  return { line: Number(line), col: Number(col) }
-}
-
-function fileOf({ at }: PolicyUse): string {
-  return PLACE.exec(at)?.[1] ?? at
 }

@@ -13,6 +13,7 @@ import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
+import { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Calibrations } from './metering/calibrations.js'
@@ -55,6 +56,7 @@ interface Parts extends SetUpFacts {
   readonly adminToken: string
   readonly places: Places
   readonly control: Control | null
+  readonly retention: Retention | null
   readonly recovered: readonly OpenHold[]
   readonly watch: Watch
 }
@@ -119,6 +121,11 @@ export class Gateway {
         bodies: new Room(),
         offload: new Offload(),
         calibrations,
+        counted: (model, counter, counted) => {
+          metrics?.tokenizer(model.id, counted.kind)
+          if (counted.kind === 'timeout' || counted.kind === 'failed')
+            log.warn(`tokenizer ${counter.use} did not count: ${counted.reason}; its estimate is held`, { model: model.id })
+        },
         fault,
       }
       const facts: SetUpFacts = { ledger, log, services }
@@ -168,6 +175,8 @@ export class Gateway {
       }
       const control = await openControl(ledger, config, { recent, state }, log)
       const begun = lasting(config)
+      const retention = keepRetention(config, { ledger, clock, log, runtime: () => serving.runtime })
+      undo.unshift(() => retention?.close())
       const { warnings, files } = loaded
       gateway = new Gateway({
         ...facts,
@@ -185,6 +194,7 @@ export class Gateway {
         adminToken,
         places,
         control,
+        retention,
         recovered,
         watch,
       })
@@ -302,8 +312,9 @@ export class Gateway {
   }
 
   async #stop(): Promise<void> {
-    const { serving, listener, ops, admin, control, ledger, log, watch, services } = this.#parts
+    const { serving, listener, ops, admin, control, retention, ledger, log, watch, services } = this.#parts
     watch.close()
+    await retention?.close().catch(() => {})
     await serving.drain(serving.runtime.config.drain_timeout)
     await listener.close()
     await closeRuntime(serving.runtime)
@@ -315,6 +326,26 @@ export class Gateway {
     await ops?.close()
     await log.drained()
   }
+}
+
+interface Keeping {
+  readonly ledger: SqliteLedger
+  readonly clock: Clock
+  readonly log: Log
+  readonly runtime: () => Runtime
+}
+
+function keepRetention({ ledger: { retention } }: Config, { ledger, clock, log, runtime }: Keeping): Retention | null {
+  if (retention === null) return null
+  return new Retention({
+    ledger,
+    retention,
+    dayOf: at => runtime().windows('day', at),
+    now: () => clock.now(),
+    busy: () => ledger.stats().open_holds,
+    pruned: (records, before) => log.info(`usage records from before ${runtime().iso(before)} were summed up by day`, { count: records }),
+    failed: error => log.error('usage records that are past their time could not be summed up', { error }),
+  })
 }
 
 /** Requests go on without it: the next start begins with what was kept before. */
@@ -343,8 +374,9 @@ function labelsOf({ config, chain }: Runtime) {
   return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: chain.codes }
 }
 
-async function closeRuntime({ chain, upstreams }: Runtime): Promise<void> {
+async function closeRuntime({ chain, tokenizers, upstreams }: Runtime): Promise<void> {
   await chain.close()
+  await tokenizers.close()
   await upstreams.close()
 }
 

@@ -82,15 +82,21 @@ export async function identify(exchange: Exchange, { chain, config }: Runtime): 
 
 /** What the bytes ask for: here where they are few or a policy amends them, else on the thread for large bodies. */
 async function ask(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): Promise<Question> {
-  const { chain } = runtime
+  const { chain, tokenizers } = runtime
   if (bytes.many && !chain.amends) {
     exchange.parse = () => readQuestion(bytes.joined(), endpoint)
-    return offload.ask(bytes, endpoint, runtime, exchange.key, callIds(exchange))
+    const question = await offload.ask(bytes, endpoint, runtime, exchange.key, callIds(exchange))
+    if (tokenizers.any) await tokenizers.count(question, endpoint.surface, () => bytes.list)
+    return question
   }
   let body = readQuestion(bytes.joined(), endpoint)
   if (chain.amends) body = checked(await chain.amend(body, exchange), endpoint)
   exchange.parse = () => body
-  return understand(body, endpoint, runtime, exchange.key)
+  const question = understand(body, endpoint, runtime, exchange.key)
+  // A copy: the memory of a small body is shared with others.
+  const small = () => [Uint8Array.from(chain.amends ? Buffer.from(JSON.stringify(body)) : bytes.joined())]
+  if (tokenizers.any) await tokenizers.count(question, endpoint.surface, small)
+  return question
 }
 
 function admissionRecord(exchange: Exchange, { model, stream }: Question, claims: readonly Claim[]) {

@@ -41,9 +41,18 @@ function asItIs(file: string): URL {
 }
 
 function locate(use: string, place: PluginPlace): URL {
-  if (isPath(use)) return asItIs(resolve(dirname(place.configFile), use))
-  if (names(place.folder).includes(use)) return new URL(`${use}.js`, place.folder)
-  const require = createRequire(place.configFile)
+  if (!isPath(use) && names(place.folder).includes(use)) return new URL(`${use}.js`, place.folder)
+  return moduleUrl(
+    use,
+    place.configFile,
+    `there is neither a policy nor a package of this name (policies: ${names(place.folder).join(', ')})`,
+  )
+}
+
+/** Where the module lies that is a path from the config's file, or a package found from there. Throws an Error: `missing` where there is none. */
+export function moduleUrl(use: string, configFile: string, missing = 'there is no package of this name'): URL {
+  if (isPath(use)) return asItIs(resolve(dirname(configFile), use))
+  const require = createRequire(configFile)
   const entry = exported(use, require)
   if (entry !== undefined) return entry
   try {
@@ -52,7 +61,7 @@ function locate(use: string, place: PluginPlace): URL {
     if ((error as { code?: string }).code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
       throw new Error(`package ${use} exports nothing that can be imported`, { cause: error })
     }
-    throw new Error(`there is neither a policy nor a package of this name (policies: ${names(place.folder).join(', ')})`, { cause: error })
+    throw new Error(missing, { cause: error })
   }
 }
 

@@ -2,6 +2,7 @@ import type { Chain } from './chain.js'
 import type { Clock } from './clock.js'
 import type { Catalog } from './config/catalog.js'
 import type { Config } from './config/config.js'
+import type { CountReport, Tokenizers } from './counting/tokenizers.js'
 import type { Room } from './http/room.js'
 import type { NewId } from './ids.js'
 import type { Ledger } from './ledger/ledger.js'
@@ -17,6 +18,7 @@ export interface Runtime {
   readonly config: Config
   readonly catalog: Catalog
   readonly chain: Chain
+  readonly tokenizers: Tokenizers
   readonly upstreams: Upstreams
   readonly windows: Windows
   /** A moment (ms since the epoch) as ISO 8601 in the configured zone. */
@@ -36,6 +38,8 @@ export interface Services {
   readonly bodies: Room
   readonly offload: Offload
   readonly calibrations: Calibrations
+  /** Hears of every request that a tokenizer's module was asked for. */
+  readonly counted: CountReport
   /** A bug, or a fault whose consequence the client does not see. Never with a secret, a prompt or an answer. */
   readonly fault: (message: string, error: unknown, fields?: Readonly<Record<string, unknown>>) => void
 }

@@ -1,6 +1,7 @@
 import { buildChain } from './build-chain.js'
 import { Catalog } from './config/catalog.js'
 import type { Config } from './config/config.js'
+import { Tokenizers } from './counting/tokenizers.js'
 import type { Ledger } from './ledger/ledger.js'
 import { windows } from './ledger/windows.js'
 import { isoTime, zone } from './ledger/zone.js'
@@ -12,7 +13,7 @@ import { Upstreams } from './upstream/upstream.js'
 export interface SetUpFacts {
   readonly ledger: Ledger
   readonly log: Log
-  readonly services: Pick<Services, 'clock' | 'fault'>
+  readonly services: Pick<Services, 'clock' | 'fault' | 'counted'>
 }
 
 /** Turns a config into running parts, and credits what accounts open with. Throws a ConfigError where a policy can not be had. Nothing of `before` is changed. */
@@ -33,11 +34,14 @@ export async function setUp(
     log: (policy, message, fields) => log.policy(policy, message, fields),
     fault: (policy, hook, error) => services.fault(`hook ${hook} of a policy failed`, error, { policy }),
   })
+  let tokenizers: Tokenizers | undefined
   try {
+    tokenizers = await Tokenizers.start(config, () => services.clock.monotonic(), services.counted)
     await openAccounts(config, ledger, services.clock.now())
     return {
       config,
       chain,
+      tokenizers,
       catalog: new Catalog(config),
       upstreams: await Upstreams.start(config, providers, before?.upstreams),
       windows: find,
@@ -45,6 +49,7 @@ export async function setUp(
     }
   } catch (error) {
     await chain.close()
+    await tokenizers?.close()
     throw error
   }
 }

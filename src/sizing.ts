@@ -29,15 +29,15 @@ export function sizeOf(targets: readonly Target[], calibrations: Calibrations): 
   }
 }
 
-/** Input tokens that few requests exceed; where the model says `estimate: bound`, none does. */
-function inputHeld({ model, estimate, bound }: Target, calibrations: Calibrations): number {
-  return bound ?? scaled(estimate, calibrations.of(model).upper)
+/** Input tokens: as they were counted, else what few requests exceed; where the model says `estimate: bound`, none does. */
+function inputHeld({ model, estimate, bound, counted }: Target, calibrations: Calibrations): number {
+  return counted ?? bound ?? scaled(estimate, calibrations.of(model).upper)
 }
 
 /** What is charged where the provider did not say what was used: the likeliest, never the bound. */
-export function charge({ model, estimate }: Target, calibrations: Calibrations): Charge {
+export function charge({ model, estimate, counted }: Target, calibrations: Calibrations): Charge {
   const { typical } = calibrations.of(model)
-  return { input: scaled(estimate, typical), factor: typical }
+  return { input: counted ?? scaled(estimate, typical), factor: typical }
 }
 
 /** What is counted by rule is not scaled. */

@@ -32,6 +32,8 @@ export interface Target extends Place {
   readonly estimate: Estimate
   /** Input tokens that no byte-level tokenizer exceeds, where the model asks for such a hold. */
   readonly bound?: number
+  /** Input tokens that the model's own module has counted, set once it has (counting/tokenizers.ts). */
+  counted?: number
 }
 
 type Mutable = { [name: string]: Json | undefined }

@@ -31,6 +31,7 @@ export async function run(args: string[], io: Io, kinds: () => Promise<ReadonlyM
     const loaded = loadConfig(given.config ?? 'gateway.yaml', { env: io.env, kinds: await kinds(), cwd: io.cwd })
     const { config, warnings, unpriced, template } = loaded
     await checkPolicies(config)
+    await checkTokenizers(config)
     if (given.json) io.stdout(`${json({ problems: [], warnings, unpriced, config: counting(config, template) })}\n`)
     else {
       for (const warning of warnings) io.stderr(`${warning}\n`)
@@ -64,6 +65,17 @@ async function checkPolicies(config: Config): Promise<void> {
   const find = windows(config.timezone, config.month)
   const chain = await buildChain({ config, windows: find, ledger, now: Date.now, log: quiet, fault: quiet })
   await chain.close()
+}
+
+/** Modules that count tokens are imported as for a start, on threads of their own. */
+async function checkTokenizers(config: Config): Promise<void> {
+  const { Tokenizers } = await import('../counting/tokenizers.js')
+  const tokenizers = await Tokenizers.start(
+    config,
+    () => performance.now(),
+    () => {},
+  )
+  await tokenizers.close()
 }
 
 async function builtIn(): Promise<ReadonlyMap<string, KindInfo>> {

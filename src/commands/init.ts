@@ -91,6 +91,10 @@ function write(file: string, text: string, force: boolean): void {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') throw new Error(`${file} is there already: nothing was written. --force overwrites it.`, { cause: error })
     if (code === 'ENOENT' && !existsSync(dirname(file))) throw new UsageError(`the folder ${dirname(file)} does not exist`)
+    if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
+      const why = code === 'EROFS' ? 'this disk is read-only' : 'this user may not'
+      throw new Error(`${file} can not be written: ${why}.\nChoose another place: model-gateway init FILE`, { cause: error })
+    }
     throw error
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/config.js'
 import { DEMO_SECRET } from '../config/keys.js'
+import { ConfigError } from '../config/problems.js'
 import { Gateway } from '../gateway.js'
 import { createLog, droppedLine, type Log } from '../telemetry/log.js'
 import { createOutput, toDescriptor } from '../telemetry/output.js'
@@ -39,7 +40,14 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   // Signals that come while it starts must not leave a half-started process behind.
   const stopping = new Stopping()
-  const gateway = await start(file, io, make)
+  let gateway: Gateway
+  try {
+    gateway = await start(file, io, make)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    io.stderr(`${error.message}\n${remedy(error)}`)
+    return 2
+  }
   for (const warning of gateway.warnings) io.stderr(`warning: ${warning}\n`)
   greet(gateway, io, log as Log)
   process.on('SIGHUP', () => void gateway.reload())
@@ -60,6 +68,16 @@ async function start(file: string, io: Io, log: (config: Config) => Log): Promis
     const { cause, message } = error as Error
     throw notListening(error, 'listen', file) ?? notListening(cause, message.startsWith('admin') ? 'admin' : 'ops', file) ?? error
   }
+}
+
+/** What to do about a config that can not be used, where the problems themselves do not say it. */
+function remedy({ problems }: ConfigError): string {
+  if (problems.some(({ path, message }) => path === '' && message.endsWith('there is no such file')))
+    return 'Write a first one: model-gateway init. Or name the one that there is: model-gateway serve -c FILE\n'
+  const variables = problems.flatMap(({ message }) => /^the environment has no variable (\w+)/.exec(message)?.[1] ?? [])
+  if (variables.length === 0) return ''
+  const set = [...new Set(variables)].map(name => `${name}=…`).join(' ')
+  return `Set what is missing before the start: export ${set}\n`
 }
 
 /** An address that can not be had, in words for the operator; `undefined` for any other error. */

@@ -63,12 +63,26 @@ export async function run(args: string[], io: Io): Promise<number> {
   if (since !== undefined && until !== undefined && since >= until)
     throw new UsageError('--since is not before --until: no moment is between them')
   return withBooks(place, async books => {
-    if (given.records) return recordLines(books.records(filter), format === 'csv' ? 'csv' : 'jsonl', place.timezone, io)
-    return sums(books, filter, by, format, place, io)
+    const { before } = await books.ask('summed', {})
+    const summed = before !== null && (since ?? 0) < before ? before : null
+    if (given.records) {
+      const code = await recordLines(books.records(filter), format === 'csv' ? 'csv' : 'jsonl', place.timezone, io)
+      io.stderr(summedRemark(summed, place, 'what is no longer there is in `model-gateway usage`.'))
+      return code
+    }
+    return sums(books, filter, by, format, place, io, summed)
   })
 }
 
-async function sums(books: Books, filter: UsageFilter, by: readonly Dimension[], format: Format, place: Place, io: Io): Promise<number> {
+async function sums(
+  books: Books,
+  filter: UsageFilter,
+  by: readonly Dimension[],
+  format: Format,
+  place: Place,
+  io: Io,
+  summed: number | null,
+): Promise<number> {
   const { timezone, calendar } = place
   const rows = await books.ask('usage', { ...filter, by, timezone, calendar })
   const total = totalOf(rows)
@@ -79,11 +93,12 @@ async function sums(books: Books, filter: UsageFilter, by: readonly Dimension[],
     for (const { group, ...figures } of rows) io.stdout(`${json({ ...group, ...figures }, 0)}\n`)
   } else if (format === 'json') {
     const shown = rows.map(({ group, ...figures }) => ({ ...group, ...figures }))
-    io.stdout(`${json({ ...period(filter, timezone), group_by: by, rows: shown, total })}\n`)
+    io.stdout(`${json({ ...period(filter, timezone), summed_before: shownTime(summed, timezone), group_by: by, rows: shown, total })}\n`)
   } else {
     if (rows.length > 0) io.stdout(usageTable(rows, by, total))
     io.stderr(remark(rows, filter, place))
   }
+  io.stderr(summedRemark(summed, place, 'such a day counts as a whole, where its noon is.'))
   return 0
 }
 
@@ -142,6 +157,16 @@ function usageTable(rows: readonly UsageRow[], by: readonly Dimension[], total: 
 function period({ since, until }: UsageFilter, timezone: string): { readonly since: string | null; readonly until: string | null } {
   const place = zone(timezone)
   return { since: since === undefined ? null : isoTime(since, place), until: until === undefined ? null : isoTime(until, place) }
+}
+
+function shownTime(at: number | null, timezone: string): string | null {
+  return at === null ? null : isoTime(at, zone(timezone))
+}
+
+/** Where old records have given way to their sums by day, which `consequence` follows from. */
+function summedRemark(summed: number | null, { timezone }: Place, consequence: string): string {
+  if (summed === null) return ''
+  return `Requests before ${shownTime(summed, timezone)} are kept as sums of days (ledger.retention): ${consequence}\n`
 }
 
 /** What the table does not say: the time it is about, and why it may be empty. */

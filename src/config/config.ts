@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json.js'
+import type { Family } from './tokenizer-families.js'
 
 /*
  * What gateway.yaml says, checked and resolved. Plain data throughout (it crosses threads by structured clone); fields keep the names they
@@ -150,8 +151,10 @@ export interface Model {
   /** Never above `max_output_tokens`. */
   readonly default_max_tokens: number
   readonly context: number | null
-  /** Whose tokens its input is estimated in: a name of `FAMILIES` (metering/tokenizers.ts). Absent or `null`: by the model's name. */
-  readonly tokenizer?: string | null
+  /** Whose tokens its input is estimated in. Absent or `null`: by the model's name. */
+  readonly tokenizer?: Family | null
+  /** What counts its input exactly. Absent: nothing, it is estimated. */
+  readonly counter?: Counter
   /** What its input is held for. `bound`: UTF-8 bytes, which no byte-level vocabulary exceeds. Absent: `calibrated`, by what its provider has reported. */
   readonly estimate?: 'calibrated' | 'bound'
   /** Optional request parameters that it accepts. `null`: the endpoint's standard list. */
@@ -170,6 +173,15 @@ export interface Model {
   readonly created: number
   /** The kind's own settings of a model (the sandbox's pace, for one). */
   readonly options: Readonly<Record<string, unknown>>
+}
+
+/** A module that counts tokens. `at` is where it stands, for messages: `gateway.yaml:12:5`. */
+export interface Counter {
+  /** A path, or a package. */
+  readonly use: string
+  /** It may take so long for one request. */
+  readonly timeout: Ms
+  readonly at: string
 }
 
 /** One entry of `policies:`. `at` is where it stands, for messages: `gateway.yaml:12:5`. */
@@ -211,6 +223,8 @@ export interface Config {
     readonly path: string
     readonly durability: 'power' | 'process'
     readonly create: boolean
+    /** How long usage records are kept one by one; `null`: for ever. */
+    readonly retention: Ms | null
   }
   readonly policies: readonly PolicyUse[]
   readonly providers: ReadonlyMap<string, ProviderSettings>

@@ -56,6 +56,7 @@ export interface ModelDraft {
   readonly fallback: readonly string[] | null
   readonly cap?: 'max_tokens' | 'max_completion_tokens'
   readonly tokenizer: string | null
+  readonly tokenizer_timeout: string
   readonly estimate: 'calibrated' | 'bound'
   readonly created: string
 }
@@ -86,7 +87,12 @@ export interface Draft {
   readonly admin_token?: string
   readonly timezone: string
   readonly month: 'gregorian' | 'persian'
-  readonly ledger: { readonly path: string; readonly durability: 'power' | 'process'; readonly create: boolean }
+  readonly ledger: {
+    readonly path: string
+    readonly durability: 'power' | 'process'
+    readonly create: boolean
+    readonly retention?: string
+  }
   readonly policies: readonly (string | { readonly use?: string; readonly with?: unknown })[]
   readonly rates: Section<number>
   readonly markup: number

@@ -8,8 +8,10 @@ import { readOptions } from './options.js'
 import { checkPrice, type PriceAt, pricesOf, readPrice } from './price-drafts.js'
 import type { Path } from './problems.js'
 import type { ModelNames } from './references.js'
+import { readTimer } from './sections.js'
 import { didYouMean } from './suggest.js'
 import { readTargets } from './targets.js'
+import { isFamily } from './tokenizer-families.js'
 
 /** What a model without any figure holds for an answer, in tokens. */
 const DEFAULT_MAX_TOKENS = 2048
@@ -75,7 +77,7 @@ function modelOf(
     max_output_tokens: draft.max_output_tokens,
     default_max_tokens: draft.default_max_tokens ?? Math.min(DEFAULT_MAX_TOKENS, draft.max_output_tokens ?? DEFAULT_MAX_TOKENS),
     context: draft.context,
-    tokenizer: draft.tokenizer,
+    ...readTokenizer(findings, draft, path),
     estimate: draft.estimate,
     parameters: draft.parameters,
     surfaces: draft.surfaces,
@@ -84,6 +86,13 @@ function modelOf(
     created: readCreated(findings, draft.created, path),
     options: readOptions(findings, [...path, 'options'], provider.kind, findings.source.kinds.get(provider.kind)?.modelOptions),
   }
+}
+
+/** A family's name, or a module that counts. */
+function readTokenizer(findings: Findings, { tokenizer, tokenizer_timeout }: ModelDraft, path: Path): Pick<Model, 'tokenizer' | 'counter'> {
+  const timeout = readTimer(findings, tokenizer_timeout, [...path, 'tokenizer_timeout'])
+  if (tokenizer === null || isFamily(tokenizer)) return { tokenizer }
+  return { tokenizer: null, counter: { use: tokenizer, timeout, at: findings.source.at([...path, 'tokenizer']) } }
 }
 
 /** The model's own price, else that of `prices`. A model without any is an error, never a free pass. */

@@ -17,6 +17,7 @@ export function effective(config: Config, template: Template = () => undefined):
 /** The same as a value; maps of the config are Maps in it. */
 export function counting(config: Config, template: Template): object {
   const { tls, listen, ops, admin, limits, timeout, drain_timeout } = config
+  const { retention, ...ledger } = config.ledger
   const section = <T>(map: ReadonlyMap<string, T>, show: (value: T) => unknown) =>
     new Map([...map].map(([name, value]) => [name, show(value)]))
   const own = (value: unknown, path: Path) => shielded(value, path, template)
@@ -27,7 +28,7 @@ export function counting(config: Config, template: Template): object {
     ...(config.admin_token === null ? {} : { admin_token: HIDDEN }),
     timezone: config.timezone,
     month: config.month,
-    ledger: config.ledger,
+    ledger: { ...ledger, ...(retention === null ? {} : { retention: formatDuration(retention) }) },
     policies: config.policies.map(({ use, with: settings }, index) =>
       settings === undefined ? use : { use, with: own(settings, ['policies', index, 'with']) },
     ),
@@ -68,9 +69,10 @@ function provider(settings: ProviderSettings, own: Shield): unknown {
   }
 }
 
-function model({ id, provider: _, price, created, options, targets, ...rest }: Model, own: Shield): unknown {
+function model({ id, provider: _, price, created, options, targets, counter, ...rest }: Model, own: Shield): unknown {
   return {
     ...rest,
+    ...(counter === undefined ? {} : { tokenizer: counter.use, tokenizer_timeout: formatDuration(counter.timeout) }),
     price: price ?? 'free',
     ...(targets === undefined ? {} : { targets: targets.map((one, index) => target(one, ['models', id, 'targets', index], own)) }),
     created: new Date(created * 1000).toISOString().slice(0, 10),

@@ -46,8 +46,14 @@ export function checkTimezone(findings: Findings, timezone: string): boolean {
   return false
 }
 
+const DAY: Ms = 86_400_000
+
 export function readLedger(findings: Findings, draft: Draft['ledger']): Config['ledger'] {
-  return { ...draft, path: draft.path === ':memory:' ? draft.path : resolve(findings.source.folder, draft.path) }
+  const { retention = null } = draft
+  const kept = retention === null ? null : parseDuration(retention)
+  if (retention !== null && !(kept !== null && kept >= DAY && kept <= 36_500 * DAY))
+    findings.wrong(['ledger', 'retention'], 'must be from 1d to 36500d')
+  return { ...draft, retention: kept, path: draft.path === ':memory:' ? draft.path : resolve(findings.source.folder, draft.path) }
 }
 
 /** Does a policy go by the path of its file, from the config's folder on? Else it is one of ours, or a package. */

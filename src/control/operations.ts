@@ -46,6 +46,8 @@ export const OPERATIONS = {
     return ledger.usage({ ...filter(query), by, timezone, calendar })
   },
 
+  summed: async (ledger: SqliteLedger, _: object): Promise<{ readonly before: number | null }> => ({ before: await ledger.summedBefore() }),
+
   verify: (ledger: SqliteLedger, _: object): Promise<Difference[]> => ledger.verify(),
 
   backup: async (ledger: SqliteLedger, { path }: { readonly path: string }): Promise<{ readonly bytes: number }> =>

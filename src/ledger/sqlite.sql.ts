@@ -5,7 +5,7 @@ export const APPLICATION_ID = 0x4d47574c
 export const IN_USE_ID = 0x4d475755
 
 /** Raised with every change of the tables; a file of a newer gateway is refused. */
-export const SCHEMA_VERSION = 2
+export const SCHEMA_VERSION = 3
 
 /** What models have taught (metering/calibrations.ts); nothing is billed by it. */
 const CALIBRATIONS = `
@@ -17,8 +17,46 @@ CREATE TABLE calibrations (
 ) STRICT, WITHOUT ROWID;
 `
 
+/**
+ * What is left of records that were pruned: their sums by day, whose bounds are those of the zone in which they were made, and what they have posted on
+ * each counter.
+ */
+const SUMS = `
+CREATE TABLE daily_sums (
+  id INTEGER PRIMARY KEY,
+  day INTEGER NOT NULL,
+  until INTEGER NOT NULL CHECK (until > day),
+  key TEXT,
+  account TEXT,
+  plan TEXT,
+  model TEXT NOT NULL,
+  provider TEXT NOT NULL,
+  surface TEXT NOT NULL,
+  requests INTEGER NOT NULL CHECK (requests > 0),
+  partial INTEGER NOT NULL CHECK (partial >= 0),
+  failed INTEGER NOT NULL CHECK (failed >= 0),
+  estimated INTEGER NOT NULL CHECK (estimated >= 0),
+  input_tokens INTEGER NOT NULL CHECK (input_tokens >= 0),
+  cached_input_tokens INTEGER NOT NULL CHECK (cached_input_tokens >= 0),
+  output_tokens INTEGER NOT NULL CHECK (output_tokens >= 0),
+  reasoning_tokens INTEGER NOT NULL CHECK (reasoning_tokens >= 0),
+  cost_rial INTEGER NOT NULL CHECK (cost_rial >= 0),
+  overrun_rial INTEGER NOT NULL CHECK (overrun_rial >= 0)
+) STRICT;
+
+CREATE INDEX daily_sums_of_day ON daily_sums (day, key, model);
+
+CREATE TABLE pruned_counters (
+  id INTEGER PRIMARY KEY,
+  posted INTEGER NOT NULL CHECK (posted > 0)
+) STRICT;
+`
+
 /** By version: what makes a file of it one of the next. */
-export const MIGRATIONS: ReadonlyMap<number, string> = new Map([[1, CALIBRATIONS]])
+export const MIGRATIONS: ReadonlyMap<number, string> = new Map([
+  [1, CALIBRATIONS],
+  [2, SUMS],
+])
 
 /** The columns of a usage record that are known at admission. */
 const ADMISSION = `
@@ -102,4 +140,4 @@ CREATE TABLE timeline (
 ) STRICT;
 
 INSERT INTO timeline (one, least, most, timed) VALUES (1, 0, 0, 1);
-${CALIBRATIONS}`
+${CALIBRATIONS}${SUMS}`

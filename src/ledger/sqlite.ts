@@ -5,6 +5,7 @@ import { Batches, type ObserveCommit, type Store } from './batch.js'
 import { type CalibrationBook, CalibrationTable, type KeptCalibration } from './calibration-book.js'
 import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
 import { accountOf, accountRial } from './counters.js'
+import { DailySums } from './daily-sums.js'
 import type {
   Admission,
   Amount,
@@ -27,6 +28,7 @@ import type {
 import { checkAmount, checkPosted, claimed, type Part, postedBy } from './parts.js'
 import { asked, heldRecord, type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
+import type { Prunable, Pruned, Pruning } from './retention.js'
 import { explained, type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
 import { type RecordSource, recordPages, sumUsage, type UsageFilter, type UsageQuery, type UsageReports, type UsageRow } from './usage.js'
@@ -49,7 +51,7 @@ export interface LedgerStats {
   readonly oldest_hold_at: number | null
 }
 
-export interface SqliteLedger extends Ledger, AccountBook, UsageReports, CalibrationBook {
+export interface SqliteLedger extends Ledger, AccountBook, UsageReports, CalibrationBook, Prunable {
   stats(): LedgerStats
   /** Writes a consistent copy to a file that does not exist yet, while others go on. */
   backup(path: string): Promise<void>
@@ -73,6 +75,8 @@ interface Held extends OpenHold {
 
 // At most 3 ms: a record takes up to 15 µs to read.
 const RECORDS_PER_TURN = 200
+// At most 3 ms.
+const PRUNED_AT_ONCE = 100
 const CLOSED = 'the ledger is closed'
 
 class FileLedger implements SqliteLedger {
@@ -83,11 +87,14 @@ class FileLedger implements SqliteLedger {
   readonly #accounts: Accounts
   readonly #timeline: Timeline
   readonly #calibrations: CalibrationTable
+  readonly #sums: DailySums
   readonly #batches: Batches
   readonly #begin: Database.Statement
   readonly #commit: Database.Statement
   readonly #open = new Map<string, Held>()
   readonly #verifications = new Set<Verification>()
+  /** Reports under way. */
+  #summing = 0
   readonly #backups = new Set<Promise<void>>()
   #heldRial = 0n
   /** Operations that wrote since the last batch was tidied up after. */
@@ -105,6 +112,7 @@ class FileLedger implements SqliteLedger {
     this.#accounts = new Accounts(db)
     this.#timeline = new Timeline(db)
     this.#calibrations = new CalibrationTable(db)
+    this.#sums = new DailySums(db)
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     const store: Store = {
@@ -192,7 +200,7 @@ class FileLedger implements SqliteLedger {
 
   async verify(): Promise<Difference[]> {
     const verification = await this.#batches.run(() => {
-      const begun = new Verification(this.#file.db, this.#cells, this.#records)
+      const begun = new Verification(this.#file.db, this.#cells, this.#records, this.#sums)
       this.#verifications.add(begun)
       return begun
     })
@@ -249,8 +257,29 @@ class FileLedger implements SqliteLedger {
     })
   }
 
-  usage(query: UsageQuery): Promise<UsageRow[]> {
-    return sumUsage(this.#source(), query)
+  async usage(query: UsageQuery): Promise<UsageRow[]> {
+    this.#summing++
+    try {
+      return await sumUsage(this.#source(), query)
+    } finally {
+      this.#summing--
+    }
+  }
+
+  summedBefore(): Promise<number | null> {
+    return this.#batches.run(() => this.#sums.before)
+  }
+
+  prune({ before, dayOf, from = '' }: Pruning): Promise<Pruned> {
+    return this.#batches.run(() => {
+      // What is in the records now and in the sums a moment later would be in a report twice.
+      if (this.#summing > 0 || this.#verifications.size > 0) return { records: 0, next: from }
+      const range = this.#timeline.range(0, before)
+      const ids = { from: from > range.from ? from : range.from, below: range.below }
+      const next = this.#records.chunkEnd(ids, PRUNED_AT_ONCE)
+      this.#write()
+      return { records: this.#sums.take({ from: ids.from, below: next ?? ids.below }, before, dayOf), next: next ?? null }
+    })
   }
 
   pages(query: UsageFilter): AsyncGenerator<UsageRecord[]> {
@@ -350,7 +379,7 @@ class FileLedger implements SqliteLedger {
   }
 
   #source(): RecordSource {
-    return { db: this.#file.db, records: this.#records, timeline: this.#timeline, turn: () => this.#turn() }
+    return { db: this.#file.db, records: this.#records, timeline: this.#timeline, sums: this.#sums, turn: () => this.#turn() }
   }
 
   /** Lets the event loop turn in a long reading; throws when the ledger has failed or was closed meanwhile. */

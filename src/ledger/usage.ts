@@ -1,7 +1,9 @@
 import type Database from 'better-sqlite3'
+import type { DailySums } from './daily-sums.js'
 import type { Amount, RecordQuery, UsageRecord } from './ledger.js'
 import type { Records } from './records.js'
 import type { Timeline } from './timeline.js'
+import { AMOUNTS, COUNTS, SLOT, usageSql } from './usage-sql.js'
 import { windows } from './windows.js'
 import { isoTime, zone } from './zone.js'
 
@@ -43,10 +45,12 @@ export interface UsageRow {
 /** A ledger's reports on ended records, made while others go on. Memory grows with the groups, or with a page; never with the records. */
 export interface UsageReports {
   /**
-   * Sums by group, in the order of their groups. A request that ends while they are made may be in them or not. Rejects with an Error that
-   * names a zone which does not exist.
+   * Sums by group, in the order of their groups. A request that ends while they are made may be in them or not. Of records that are gone
+   * (see `summedBefore`), a day's sum counts as a whole, where its noon is. Rejects with an Error that names a zone which does not exist.
    */
   usage(query: UsageQuery): Promise<UsageRow[]>
+  /** Of records that were admitted before this moment, some or all are gone, and their sums by day are left. `null`: all records are there. */
+  summedBefore(): Promise<number | null>
   /** Ended records in the order of their ids, some at a time: the next ones are read when they are asked for. */
   pages(query: UsageFilter): AsyncGenerator<UsageRecord[]>
 }
@@ -56,20 +60,13 @@ export interface RecordSource {
   readonly db: Database.Database
   readonly records: Records
   readonly timeline: Timeline
+  readonly sums: DailySums
   turn(): Promise<void>
 }
 
 // 1,000 rows are summed up in 1 to 2 ms, and 100 made into records: as long as a request under way is kept waiting.
 const SUMMED_PER_TURN = 1000
 const RECORDS_PER_TURN = 100
-
-const COUNTS = {
-  requests: 'count(*)',
-  partial: "sum(state = 'partial')",
-  failed: "sum(state IN ('voided', 'recovered'))",
-  estimated: "sum(usage_source = 'estimate')",
-} as const
-const AMOUNTS = ['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens', 'cost_rial', 'overrun_rial'] as const
 
 type Sums = Omit<Writable<UsageRow>, 'group'>
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
@@ -78,20 +75,27 @@ type Row = Readonly<Record<string, string | bigint | null>>
 /** See `UsageReports`. */
 export async function sumUsage(source: RecordSource, query: UsageQuery): Promise<UsageRow[]> {
   const period = periods(query.timezone, query.calendar)
-  const chunk = source.db.prepare<[Readonly<Record<string, string | number | null>>], Row>(sql(query.by)).safeIntegers()
+  const columns: string[] = query.by.filter(name => !isPeriod(name))
+  if (query.by.some(isPeriod)) columns.push('slot')
+  const chunk = source.db.prepare<[Readonly<Record<string, string | number | null>>], Row>(usageSql(columns)).safeIntegers()
   const { key = null, account = null, model = null, since = 0, until = Number.MAX_SAFE_INTEGER } = query
   const groups = new Map<string, { readonly group: UsageRow['group']; readonly sums: Sums }>()
-  for await (const { from, below } of chunks(source, query, SUMMED_PER_TURN)) {
-    for (const row of chunk.all({ from, below, since, until, key, account, model })) {
-      const values = query.by.map(name => (isPeriod(name) ? period[name](Number(row.slot) * SLOT) : ((row[name] ?? null) as string | null)))
-      const id = JSON.stringify(values)
-      let found = groups.get(id)
-      if (found === undefined) {
-        found = { group: Object.fromEntries(query.by.map((name, i) => [name, values[i]])), sums: nothing() }
-        groups.set(id, found)
-      }
-      add(found.sums, row)
+  const put = (row: Row, at: () => number): void => {
+    const values = query.by.map(name => (isPeriod(name) ? period[name](at()) : ((row[name] ?? null) as string | null)))
+    const id = JSON.stringify(values)
+    let found = groups.get(id)
+    if (found === undefined) {
+      found = { group: Object.fromEntries(query.by.map((name, i) => [name, values[i]])), sums: nothing() }
+      groups.set(id, found)
     }
+    add(found.sums, row)
+  }
+  for await (const { from, below } of chunks(source, query, SUMMED_PER_TURN)) {
+    for (const row of chunk.all({ from, below, since, until, key, account, model })) put(row, () => Number(row.slot) * SLOT)
+  }
+  for (const rows of source.sums.chunks({ since, until, key, account, model }, SUMMED_PER_TURN)) {
+    for (const row of rows) put(row, () => Math.floor(Number(row.at) / SLOT) * SLOT)
+    await source.turn()
   }
   return [...groups.values()].map(({ group, sums }) => ({ group, ...sums })).sort((a, b) => order(query.by, a.group, b.group))
 }
@@ -118,20 +122,6 @@ async function* chunks(
     from = next
     if (from !== undefined) await turn()
   }
-}
-
-// Days and months of every zone have begun at a whole quarter of an hour of UTC since 1972.
-const SLOT = 15 * 60_000
-
-function sql(by: readonly Dimension[]): string {
-  const columns = by.filter(name => !isPeriod(name)) as string[]
-  if (by.some(isPeriod)) columns.push('slot')
-  const shown = columns.map(name => (name === 'slot' ? `at / ${SLOT} AS slot` : name))
-  const sums = [...Object.entries(COUNTS).map(([name, sum]) => `${sum} AS ${name}`), ...AMOUNTS.map(name => `sum(${name}) AS ${name}`)]
-  return `SELECT ${[...shown, ...sums].join(', ')} FROM records
-    WHERE id >= @from AND id < @below AND at >= @since AND at < @until
-    AND (@key IS NULL OR key = @key) AND (@account IS NULL OR account = @account) AND (@model IS NULL OR model = @model)
-    ${columns.length === 0 ? 'HAVING count(*) > 0' : `GROUP BY ${columns.join(', ')}`}`
 }
 
 function nothing(): Sums {

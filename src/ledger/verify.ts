@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3'
 import type { Cells } from './cells.js'
+import type { DailySums } from './daily-sums.js'
 import type { Difference } from './ledger.js'
 import type { PostedEntry, Records } from './records.js'
 import type { WindowKind } from './windows.js'
@@ -21,8 +22,8 @@ interface CounterRow {
 }
 
 /**
- * Sums up what all records have posted, and compares it with the counters; likewise open holds and credits. The ledger goes on
- * meanwhile and tells of each hold that ends: those that were passed already are added, the others are still to come.
+ * Sums up what all records have posted, and those that were pruned, and compares it with the counters; likewise open holds and credits. The ledger goes on
+ * meanwhile, but prunes nothing, and tells of each hold that ends: those that were passed already are added, the others are still to come.
  *
  * A file has as many counters as there were minutes, so sums are not kept until the end: one that has come to what its counter says is done
  * with, and what would be added to it later is a difference. Memory grows with the counters in use, and by a bit for each in the file.
@@ -31,6 +32,7 @@ export class Verification {
   readonly #db: Database.Database
   readonly #cells: Cells
   readonly #records: Records
+  readonly #pruned: Pick<DailySums, 'posted'>
   readonly #selectPosted: Database.Statement<[number], bigint>
   readonly #sums = new Map<number, bigint>()
   readonly #done: Bits
@@ -39,10 +41,11 @@ export class Verification {
   #settleAt: number
   #passed = ''
 
-  constructor(db: Database.Database, cells: Cells, records: Records, sumsMax: number = SUMS_MAX) {
+  constructor(db: Database.Database, cells: Cells, records: Records, pruned: Pick<DailySums, 'posted'>, sumsMax: number = SUMS_MAX) {
     this.#db = db
     this.#cells = cells
     this.#records = records
+    this.#pruned = pruned
     this.#settleAt = sumsMax
     this.#selectPosted = db.prepare<[number], bigint>('SELECT posted FROM counters WHERE id = ?').pluck().safeIntegers()
     this.#done = new Bits(db.prepare<[], number>('SELECT coalesce(max(id), 0) FROM counters').pluck().get() as number)
@@ -70,6 +73,13 @@ export class Verification {
   }
 
   async #sumUp(turn: () => Promise<void>): Promise<void> {
+    for (let after = 0; ; await turn()) {
+      const rows = this.#pruned.posted(after, CHUNK)
+      for (const [counter, amount] of rows) add(this.#sums, counter, amount)
+      if (rows.length < CHUNK) break
+      after = rows[rows.length - 1]?.[0] ?? after
+      if (this.#sums.size > this.#settleAt) await this.#settle(turn)
+    }
     for (;;) {
       const rows = this.#records.posted(this.#passed, CHUNK)
       for (const { posted } of rows) {

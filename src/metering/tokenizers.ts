@@ -1,14 +1,10 @@
 import type { Model } from '../config/config.js'
+import { FAMILIES, type Family, isFamily } from '../config/tokenizer-families.js'
 import { FEATURES } from './features.js'
 import { COMMON, RAREST_HAN, RAREST_HANGUL, RATES, TRIPLES } from './rates.js'
 import type { FeatureRates, Letters } from './scan.js'
 
-/**
- * Tokenizers that count much alike. `bytes` is none: it is the bound that no byte-level tokenizer exceeds, for models whose vocabulary is tiny
- * or unknown and whose ceilings must hold at any price.
- */
-export const FAMILIES = ['o200k', 'cl100k', 'claude', 'gemini', 'llama', 'bytes'] as const
-export type Family = (typeof FAMILIES)[number]
+export { FAMILIES, type Family, isFamily }
 
 /** Tokens per feature of a text (scan.ts), and what is added so that few texts cost more than was estimated. */
 export interface Rates {
@@ -41,10 +37,6 @@ export const LETTERS: Letters = { triples: triples(), rare: rareLetters() }
 /** `bytes` has none. */
 export function ratesOf(family: Family): Rates | undefined {
   return TABLES.get(family)
-}
-
-export function isFamily(name: string): name is Family {
-  return (FAMILIES as readonly string[]).includes(name)
 }
 
 /** First match counts. Names as providers and model hubs write them. */

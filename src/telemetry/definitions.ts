@@ -67,6 +67,12 @@ export function define(registry: Registry) {
         ESTIMATE,
         'model',
       ),
+      tokenizer: counter(
+        'tokenizer_requests_total',
+        'Requests whose input a module was to count, by result: counted, timeout, failed, resting (not asked, since it failed often).',
+        'model',
+        'result',
+      ),
       upstreamRequests: counter('upstream_requests_total', 'Attempts at a provider, by result.', 'provider', 'result'),
       upstreamRetries: counter('upstream_retries_total', 'Attempts that followed a failed one of the same request.', 'provider'),
       streamsAborted: counter('streams_aborted_total', 'Streams that did not reach their end, by who ended them.', 'by'),

@@ -67,6 +67,8 @@ export interface Metrics {
   ledgerCommit(seconds: number, operations: number): void
   /** Holds of a model that the start found open and released. */
   recovered(count: number, model: string | null): void
+  /** What came of asking a tokenizer's module. */
+  tokenizer(model: string, result: 'counted' | 'timeout' | 'failed' | 'resting'): void
   configReload(successful: boolean): void
   /** A config took over: its names are the label values from now on, and the series of all others are gone. */
   labels(labels: Labels): void
@@ -133,6 +135,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
     recovered(count, model) {
       families.recovered.cell(known.model(model)).add(count)
       families.holds.cell('recovered').add(count)
+    },
+    tokenizer(model, result) {
+      families.tokenizer.cell(known.model(model), result).add(1)
     },
     configReload(successful) {
       families.configReloads.cell(successful ? 'ok' : 'failed').add(1)

@@ -82,7 +82,7 @@ export class Attempt implements Receiver {
       this.#reject = reject
     })
     const { timeout } = facts.settings
-    this.#waiting = setTimeout(this.#timedOut, timeout.connect + timeout.first_byte, 'first_byte', timeout.first_byte)
+    this.#waiting = setTimeout(this.#timedOut, timeout.connect, 'connect', timeout.connect)
     this.#total = setTimeout(this.#timedOut, timeout.total, 'total', timeout.total)
     this.#delivery = facts.transport.send(
       { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
@@ -193,8 +193,7 @@ export class Attempt implements Receiver {
     }
     this.#stop()
     if (kind === 'refused') {
-      const trouble = { against: 'firm', passing: true } as const
-      this.#fail(new TargetFailure('upstream_unavailable', 'The provider cannot be reached.', trouble, { retryable: true, cause }))
+      this.#fail(unreachable(cause))
     } else if (kind === 'timeout') {
       this.#fail(this.#tooSlow(`timeout.${message}`, sent))
     } else {
@@ -299,7 +298,7 @@ export class Attempt implements Receiver {
     const sent = this.#delivery.sent
     this.#stop()
     this.#delivery.abort()
-    this.#fail(this.#tooSlow(`timeout.${which} of ${ms / 1000} s`, sent))
+    this.#fail(which === 'connect' ? unreachable() : this.#tooSlow(`timeout.${which} of ${ms / 1000} s`, sent))
   }
 
   #tooSlow(what: string, sent: boolean): GatewayError {
@@ -356,6 +355,12 @@ export class Attempt implements Receiver {
       known && explained.code !== 'upstream_invalid_response' ? explained.message : 'The provider broke off before the answer was whole.'
     return new GatewayError('upstream_error', message, { cause: error })
   }
+}
+
+/** No connection came about, so that nothing was sent. */
+function unreachable(cause?: unknown): GatewayError {
+  const trouble = { against: 'firm', passing: true } as const
+  return new TargetFailure('upstream_unavailable', 'The provider cannot be reached.', trouble, { retryable: true, cause })
 }
 
 /** The request may have run: nobody can tell. */

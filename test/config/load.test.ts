@@ -91,7 +91,7 @@ t.test('the smallest config gets every default', async t => {
     admin_token: null,
     timezone: 'Asia/Tehran',
     month: 'gregorian',
-    ledger: { path: '/etc/gw/data/ledger.db', durability: 'power', create: true },
+    ledger: { path: '/etc/gw/data/ledger.db', durability: 'power', create: true, retention: null },
     policies: ['auth', 'rate', 'budget', 'hold'].map(use => ({ use, with: undefined, at: 'gateway.yaml:1:1' })),
     providers: new Map([['sandbox', provider]]),
     models: new Map([['sandbox/echo', model]]),
@@ -113,7 +113,7 @@ t.test('what the file says is what counts', async t => {
 listen: '[::1]:0'
 ops: null
 month: persian
-ledger: {path: ':memory:', durability: process, create: false}
+ledger: {path: ':memory:', durability: process, create: false, retention: 400d}
 policies:
   - auth
   - {use: ./mine.mjs, with: {max: 5, on: true}}
@@ -140,7 +140,7 @@ x-anything: [goes]
 `)
   t.strictSame(config.listen, { host: '::1', port: 0 })
   t.equal(config.ops, null)
-  t.strictSame(config.ledger, { path: ':memory:', durability: 'process', create: false })
+  t.strictSame(config.ledger, { path: ':memory:', durability: 'process', create: false, retention: 400 * 86_400_000 })
   t.strictSame(config.policies, [
     { use: 'auth', with: undefined, at: 'gateway.yaml:7:5' },
     { use: './mine.mjs', with: { max: 5, on: true }, at: 'gateway.yaml:8:5' },

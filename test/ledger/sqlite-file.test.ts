@@ -56,7 +56,7 @@ t.test('what SQLite is set to, also in a file that is there already', async t =>
   ]
   t.strictSame(
     settings.map(name => file.db.pragma(name, { simple: true })),
-    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d475755, 2],
+    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d475755, 3],
   )
 })
 
@@ -78,33 +78,39 @@ t.test('a file that is missing is only made when that is wanted', async t => {
 t.test('a ledger of a newer gateway is refused, and not touched', async t => {
   const path = await made(t)
   const db = new Database(path)
-  db.pragma('user_version = 3')
+  db.pragma('user_version = 4')
   db.close()
   const before = readFileSync(path)
-  await refused(t, path, /was written by a newer gateway \(its schema is 3, this gateway knows 2\): run that version, or restore a backup/)
+  await refused(t, path, /was written by a newer gateway \(its schema is 4, this gateway knows 3\): run that version, or restore a backup/)
   t.strictSame(readFileSync(path), before)
 })
 
-t.test('a ledger of the version before is made one of this version, with all that is in it', async t => {
-  const path = join(t.testdir(), 'ledger.db')
-  const db = new Database(path)
-  db.pragma('page_size = 2048')
-  db.exec(readFileSync(new URL('../../../test/fixtures/ledger/version-1.sql', import.meta.url), 'utf8'))
-  db.close()
-  const ledger = await openLedger({ path, durability: 'power', create: false })
-  await script(t, ledger, 'balance acme -> posted=450 pending=100\nopen -> r2\nverify -> same')
-  t.strictSame(await ledger.calibrations(), [])
-  await ledger.keep([{ model: 'openai/gpt-4o-mini', basis: '1', state: '[[1,2]]' }])
-  await ledger.close()
-  const made = (path: string) => {
-    const db = new Database(path, { readonly: true })
-    t.teardown(() => db.close())
-    return [db.pragma('user_version', { simple: true }), db.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all()]
-  }
-  const fresh = join(dirname(path), 'fresh.db')
-  await (await openLedger({ path: fresh, durability: 'power', create: true })).close()
-  t.strictSame(made(path), made(fresh), 'the tables are those of a new file')
-})
+for (const [version, kept] of [
+  [1, []],
+  [2, [{ model: 'openai/gpt-4o-mini', basis: '1', state: '[[1,2]]' }]],
+] as const) {
+  t.test(`a ledger of version ${version} is made one of this version, with all that is in it`, async t => {
+    const path = join(t.testdir(), 'ledger.db')
+    const db = new Database(path)
+    db.pragma('page_size = 2048')
+    db.exec(readFileSync(new URL(`../../../test/fixtures/ledger/version-${version}.sql`, import.meta.url), 'utf8'))
+    db.close()
+    const ledger = await openLedger({ path, durability: 'power', create: false })
+    await script(t, ledger, 'balance acme -> posted=450 pending=100\nopen -> r2\nverify -> same')
+    t.strictSame(await ledger.calibrations(), kept)
+    t.equal(await ledger.summedBefore(), null)
+    await ledger.keep([{ model: 'openai/gpt-4o-mini', basis: '1', state: '[[1,2]]' }])
+    await ledger.close()
+    const made = (path: string) => {
+      const db = new Database(path, { readonly: true })
+      t.teardown(() => db.close())
+      return [db.pragma('user_version', { simple: true }), db.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all()]
+    }
+    const fresh = join(dirname(path), 'fresh.db')
+    await (await openLedger({ path: fresh, durability: 'power', create: true })).close()
+    t.strictSame(made(path), made(fresh), 'the tables are those of a new file')
+  })
+}
 
 t.test('what models have taught is kept, the last of each model and basis', async t => {
   const path = await made(t)

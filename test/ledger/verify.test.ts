@@ -7,6 +7,8 @@ import { Verification } from '../../src/ledger/verify.js'
 import { admissionRecord, endingRecord } from './figures.js'
 import { AT, counter } from './script.js'
 
+const NONE_PRUNED = { posted: () => [] }
+
 interface Books {
   readonly db: Database.Database
   readonly cells: Cells
@@ -41,7 +43,7 @@ function books(t: Test): Books {
 function many(t: Test): Books & { readonly verification: () => Verification } {
   const found = books(t)
   for (let i = 0; i < 4000; i++) found.end(`m${1000 + i}`, { [`tokens/k${i}/day@0`]: 2n, 'rial/acme/all@0': 5n })
-  return { ...found, verification: () => new Verification(found.db, found.cells, found.records, 100) }
+  return { ...found, verification: () => new Verification(found.db, found.cells, found.records, NONE_PRUNED, 100) }
 }
 
 t.test('what it keeps does not grow with the counters of the file', async t => {
@@ -108,7 +110,7 @@ t.test('what ends while it is summed up is counted once, whether its place has b
     cells.flush()
   }
   for (let i = 1000; i < 2500; i++) end(`m${i}`)
-  const verification = new Verification(db, cells, records)
+  const verification = new Verification(db, cells, records, NONE_PRUNED)
   const meanwhile = ['a1', 'm1999.5', 'm2400.5', 'z1']
   const turn = async (): Promise<void> => {
     for (const id of meanwhile.splice(0)) {

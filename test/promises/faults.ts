@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import type { Act } from '../support/bad-server.js'
 
 /*
@@ -11,6 +12,8 @@ export interface Fault {
   readonly whole?: string
   readonly stream?: string
   readonly all?: string
+  /** A whole answer comes, and more behind it, so that its connection is of no use any more. */
+  readonly spoils?: true
 }
 
 const CRLF = '\r\n'
@@ -43,9 +46,9 @@ const streamed = (...texts: string[]): string => events + texts.map(piece).join(
 
 /** Says it, and leaves the connection open. */
 const says =
-  (...texts: string[]): Act =>
+  (...texts: (string | Buffer)[]): Act =>
   ({ socket }) =>
-    void socket.write(texts.join(''))
+    void socket.write(Buffer.concat(texts.map(text => Buffer.from(text))))
 const thenCloses =
   (...texts: string[]): Act =>
   ({ socket }) =>
@@ -99,6 +102,10 @@ function drips(head: string, pieces: readonly string[], pauseMs: number): Act {
 const repeated = (text: string, times: number): string[] => Array.from({ length: times }, () => text)
 const headers = (bytes: number): string[] =>
   repeated(`x-pad: ${'a'.repeat(1000)}`, Math.ceil(bytes / 1009)).map((line, i) => line.replace('pad', `pad-${i}`))
+
+/** 64 MB in 64 KB. */
+const zipped = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '))
+const bomb = [http(200, [JSON_TYPE, 'content-encoding: gzip', `content-length: ${zipped.length}`]), zipped]
 
 const DOWN = '502 upstream_error voided'
 const NO_ANSWER = '502 upstream_invalid_response voided'
@@ -164,12 +171,14 @@ export const faults = (decoy: string): readonly Fault[] => [
     name: 'garbage behind the end',
     act: either(says(answer(COMPLETION), 'garbage\r\n\r\n'), says(streamed(ROLE, STOP, TELL, DONE), LAST, 'garbage')),
     ...both(FINE),
+    spoils: true,
   },
   // What it answers
   {
     name: 'a length shorter than its JSON',
     act: says(http(200, [JSON_TYPE, 'content-length: 40'], JSON.stringify(COMPLETION))),
     ...both(NO_ANSWER),
+    spoils: true,
   },
   {
     name: 'HTML under 200',
@@ -194,6 +203,7 @@ export const faults = (decoy: string): readonly Fault[] => [
   { name: 'null', act: says(answer('null')), ...both(NO_ANSWER), all: NO_ANSWER },
   { name: 'an array', act: says(answer('[]')), ...both(NO_ANSWER), all: NO_ANSWER },
   { name: '204', act: says(http(204, [])), ...both(NO_ANSWER) },
+  { name: 'gzip that is a bomb, though refused', act: says(...bomb), ...both(NO_ANSWER) },
   { name: 'gzip though refused', act: says(answer('\x1f\x8b', 200, 'content-encoding: gzip')), ...both(NO_ANSWER), all: NO_ANSWER },
   {
     name: 'an encoding that is none',
@@ -261,7 +271,7 @@ export const faults = (decoy: string): readonly Fault[] => [
   { name: 'comments without end, and never an event', act: drips(events, repeated(piece(': ping\n\n'), 60), 100), stream: SLOW },
   {
     name: 'slow, but it keeps talking, for longer than timeout.total',
-    act: drips(events, [...[ROLE, ...repeated(WORD, 34), STOP, DONE].map(piece), LAST], 100),
+    act: drips(events, [...[ROLE, ...repeated(WORD, 60), STOP, DONE].map(piece), LAST], 100),
     stream: FINE,
   },
   {

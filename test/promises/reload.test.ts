@@ -241,8 +241,10 @@ keys: {a: {account: acme, plan: p, secret: ${KEY}}}
     const [began, priced] = await inputs(stream)
     t.equal(priced, began, 'a stream is charged at the price at which it began')
   }
+  const { configs, timers, watchers, files } = after
   t.comment(
-    `${SWAPS} swaps, ${asked} requests, ${failed.length} failed, ${streams.length} streams across 30 swaps; after and before: ${JSON.stringify(after)} ${JSON.stringify(before)}`,
+    `${SWAPS} swaps, ${asked} requests, ${failed.length} failed, ${streams.length} streams across 30 swaps; left alive: ${configs} config, ${timers} timers, ` +
+      `${watchers} watches, ${files} files (${before?.files} at the tenth), ${grown.toFixed(1)} MB more of heap`,
   )
 })
 

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { gateway, yaml } from '../support/gateway.js'
 import { BIN, ROOT } from '../support/paths.js'
@@ -147,8 +147,110 @@ t.test('a config that is no YAML, and one that is not there: exit code 2', async
   t.match(bad.stderr, /gateway\.yaml:\d+:\d+: /)
   const absent = await program(['serve', '-c', 'nowhere.yaml'], { cwd: folder })
   t.equal(absent.code, 2)
-  t.match(absent.stderr, /nowhere\.yaml/)
-  t.notMatch(absent.stderr, /\n\s+at /)
+  t.equal(
+    absent.stderr,
+    'nowhere.yaml:1:1: cannot read it: there is no such file\nWrite a first one: model-gateway init. Or name the one that there is: model-gateway serve -c FILE\n',
+  )
+})
+
+t.test('a variable that is missing: which, where, and how to set it', async t => {
+  const providers = '  sandbox: {kind: sandbox}\n  up: {kind: openai, api_key: "$'.concat('{UP_KEY}"}')
+  const folder = folderWith(t, SHIPPED.replace(/^ {2}sandbox: \{kind: sandbox\}.*$/m, providers))
+  const { code, stdout, stderr } = await program(['serve'], { cwd: folder })
+  t.strictSame({ code, stdout }, { code: 2, stdout: '' })
+  t.match(
+    stderr,
+    /^gateway\.yaml:\d+:\d+: providers\.up\.api_key: the environment has no variable UP_KEY\nSet what is missing before the start: export UP_KEY=…\n$/,
+  )
+})
+
+t.test('a Node that is too old: which one it takes, and how to get it', async t => {
+  const old = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"18.20.8"}})'
+  const [command = '', ...args] = bare([process.execPath, '--import', old, BIN, 'serve'])
+  const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8', cwd: t.testdir() })
+  t.strictSame({ status, stdout }, { status: 2, stdout: '' })
+  t.equal(
+    stderr,
+    'model-gateway needs Node.js 20.18.1 or newer; this is 18.20.8.\nInstall Node.js 24 (https://nodejs.org), or choose it with your version manager: nvm install 24.\n',
+  )
+})
+
+t.test('a first config where nothing may be written: says so, and where else', async t => {
+  const folder = folderWith(t, '')
+  chmodSync(folder, 0o555)
+  const root = process.getuid?.() === 0
+  const { code, stdout, stderr } = await program(['init', 'first.yaml'], { cwd: folder, ...(root ? { uid: 65_534 } : {}) })
+  chmodSync(folder, 0o755)
+  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+  t.match(
+    stderr,
+    /^model-gateway init: .*first\.yaml can not be written: this user may not\.\nChoose another place: model-gateway init FILE\n$/,
+  )
+})
+
+t.test('packed and installed: init, start, and the call that it prints', async t => {
+  const folder = t.testdir()
+  const npm = (...args: string[]) => {
+    const [command = '', ...rest] = bare(['npm', ...args])
+    const ran = spawnSync(command, rest, { cwd: ROOT, encoding: 'utf8' })
+    t.equal(ran.status, 0, ran.stderr)
+    return ran.stdout.trim().split('\n').at(-1) ?? ''
+  }
+  const tarball = npm('pack', '--ignore-scripts', '--silent', '--pack-destination', folder)
+  const modules = join(folder, 'node_modules')
+  mkdirSync(join(modules, '.bin'), { recursive: true })
+  spawnSync('tar', ['xzf', join(folder, tarball), '-C', modules])
+  renameSync(join(modules, 'package'), join(modules, 'model-gateway'))
+  // What it depends on is here already: installed from the same lock file, with its native module.
+  const { dependencies, bin } = JSON.parse(readFileSync(join(modules, 'model-gateway', 'package.json'), 'utf8'))
+  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages
+  const needed = new Set<string>()
+  const need = (name: string): void => {
+    if (needed.has(name)) return
+    needed.add(name)
+    for (const other of Object.keys(lock[`node_modules/${name}`]?.dependencies ?? {})) need(other)
+  }
+  for (const name of Object.keys(dependencies)) need(name)
+  for (const name of needed) {
+    mkdirSync(dirname(join(modules, name)), { recursive: true })
+    symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
+  }
+  symlinkSync(`../model-gateway/${bin['model-gateway']}`, join(modules, '.bin', 'model-gateway'))
+  chmodSync(join(modules, 'model-gateway', bin['model-gateway']), 0o755)
+
+  const npx = ['npx', '--no-install', 'model-gateway']
+  const [first = '', ...init] = bare([...npx, 'init', '--json'])
+  const made = JSON.parse(spawnSync(first, init, { cwd: folder, encoding: 'utf8' }).stdout)
+  const file = join(folder, 'gateway.yaml')
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8')
+      .replace('127.0.0.1:8080', '127.0.0.1:0')
+      .replace('127.0.0.1:9090', '127.0.0.1:0')
+      .replace(/^admin: .*$/m, ''),
+  )
+  const [command = '', ...args] = bare(npx)
+  const child = spawn(command, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+  t.teardown(() => {
+    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+  })
+  let output = ''
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', chunk => {
+      output += chunk
+      const found = /"message":"listening","address":"([^"]+)"/.exec(output)?.[1]
+      if (found !== undefined) resolve(found)
+    })
+    child.once('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
+  })
+  const response = await fetch(`${address}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${made.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  t.match(await response.json(), { object: 'chat.completion', model: 'sandbox/echo' })
+  process.kill(-(child.pid as number), 'SIGTERM')
+  await once(child, 'exit')
 })
 
 t.test('a folder of the ledger that can not be written: says which, and what to do; exit code 1', async t => {

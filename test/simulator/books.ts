@@ -117,16 +117,21 @@ export class Books {
     return [...this.entries].filter(([, { fate }]) => fate === 'held').map(([id]) => id)
   }
 
-  /** After a restart: what was in doubt is as the file says, and all else must be as it was. */
-  resolve(found: ReadonlyMap<string, Fate>): void {
+  /**
+   * After a restart: what was in doubt is as the file says, and all else must be as it was. `mayBeGone`: once it had ended, its record may have been
+   * pruned.
+   */
+  resolve(found: ReadonlyMap<string, Fate>, mayBeGone: (id: string) => boolean): void {
     for (const [id, doubt] of this.#doubts) {
       const fate = found.get(id)
       if (doubt.kind === 'hold' && fate === 'held') this.#enter({ hold: doubt.hold, fate, actual: null })
-      else if (doubt.kind === 'end' && fate === doubt.fate) this.ended(id, fate, doubt.actual)
+      else if (doubt.kind === 'end' && (fate === doubt.fate || (fate === undefined && mayBeGone(id))))
+        this.ended(id, doubt.fate, doubt.actual)
     }
     this.#doubts.clear()
     for (const [id, { fate }] of this.entries) {
-      must(found.get(id) === fate, () => `${id} was ${fate} before the restart, and is ${found.get(id) ?? 'lost'} after it`)
+      const gone = fate !== 'held' && !found.has(id) && mayBeGone(id)
+      must(gone || found.get(id) === fate, () => `${id} was ${fate} before the restart, and is ${found.get(id) ?? 'lost'} after it`)
     }
     for (const id of found.keys()) must(this.entries.has(id), () => `${id} is in the file, and nobody asked for it`)
   }

@@ -5,6 +5,7 @@ import rate from '../../policies/rate.js'
 import { Chain } from '../../src/chain.js'
 import { Catalog } from '../../src/config/catalog.js'
 import type { Config } from '../../src/config/config.js'
+import { Tokenizers } from '../../src/counting/tokenizers.js'
 import { GatewayError } from '../../src/errors.js'
 import { Room } from '../../src/http/room.js'
 import { requestIds, ulids } from '../../src/ids.js'
@@ -71,6 +72,7 @@ export class Life {
       bodies: new Room(),
       calibrations: untaught(),
       offload: new Offload(),
+      counted: () => {},
       fault: (message, error) => {
         if (!disk.dead)
           this.faults.push(`${message}: ${error instanceof Error ? `${error.stack} ${String(error.cause ?? '')}` : String(error)}`)
@@ -104,6 +106,11 @@ export class Life {
     return {
       config,
       chain: new Chain(policies, (policy, hook, error) => this.services.fault(`${policy} ${hook}`, error)),
+      tokenizers: await Tokenizers.start(
+        config,
+        () => 0,
+        () => {},
+      ),
       catalog: new Catalog(config),
       upstreams: await Upstreams.start(config, new Map([['simulated', this.farEnd.kind()]]), before?.upstreams),
       windows: find,

@@ -37,7 +37,7 @@ export async function simulate(seed: number, operations = OPERATIONS): Promise<T
 }
 
 function empty(seed: number): History {
-  return { seed, operations: 0, requests: 0, admitted: 0, reconciled: 0, differenceRial: 0n, recovered: 0, faults: {}, log: [] }
+  return { seed, operations: 0, requests: 0, admitted: 0, reconciled: 0, differenceRial: 0n, recovered: 0, pruned: 0, faults: {}, log: [] }
 }
 
 interface Share {
@@ -77,6 +77,7 @@ async function main(seeds: number, from: number): Promise<void> {
     'received in full and reconciled': total(told => told.reconciled),
     'difference in Rial': String(all.reduce((sum, told) => sum + told.differenceRial, 0n)),
     'holds recovered': total(told => told.recovered),
+    'records pruned into sums': total(told => told.pruned),
     ...faults,
     'seeds that went wrong': failed.join(' ') || 'none',
   }

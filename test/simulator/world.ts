@@ -27,6 +27,8 @@ export interface History {
   /** What was billed for what was received in full, less what it costs. */
   differenceRial: bigint
   recovered: number
+  /** Records that gave way to their sums by day. */
+  pruned: number
   /** By kind. */
   readonly faults: Record<string, number>
   /** What was done, in words; the last operations of a history that failed are its explanation. */
@@ -34,6 +36,7 @@ export interface History {
 }
 
 const ACCOUNTS = ['acme', 'beta'] as const
+const DAY = 86_400_000
 /** Operations between two looks at the whole ledger. */
 const BETWEEN_LOOKS = 60
 
@@ -53,10 +56,23 @@ export class World {
   #life!: Life
   #lives = 0
   #credits = 0
+  /** Ended records that were admitted before this may have been pruned. */
+  #prunedBefore = 0
 
   /** `folder`: an empty one, for the ledger's files. */
   constructor(seed: number, folder: string) {
-    this.history = { seed, operations: 0, requests: 0, admitted: 0, reconciled: 0, differenceRial: 0n, recovered: 0, faults: {}, log: [] }
+    this.history = {
+      seed,
+      operations: 0,
+      requests: 0,
+      admitted: 0,
+      reconciled: 0,
+      differenceRial: 0n,
+      recovered: 0,
+      pruned: 0,
+      faults: {},
+      log: [],
+    }
     this.#random = new Random(seed)
     this.#folder = folder
     const zone = this.#random.pick(ZONES)
@@ -95,6 +111,7 @@ export class World {
       reload: 2,
       credit: 2,
       again: 2,
+      prune: 1,
       disk: disk.armed === null ? 0.6 : 0,
       kill: 0.4,
       stop: 0.25,
@@ -141,6 +158,8 @@ export class World {
         return this.#credit()
       case 'again':
         return this.#again()
+      case 'prune':
+        return this.#prune()
       case 'disk':
         disk.armed = this.#random.pick(DISK_FAULTS)
         return this.#note(`armed: ${disk.armed}`)
@@ -223,7 +242,7 @@ export class World {
 
   /** What has ended is ended again, and held again: nothing comes of it. */
   #again(): void {
-    const ended = [...this.#books.entries].filter(([, { fate }]) => fate !== 'held')
+    const ended = [...this.#books.entries].filter(([id, { fate }]) => fate !== 'held' && !this.#mayBeGone(id))
     if (ended.length === 0) return
     const [id, { hold }] = this.#random.pick(ended)
     const { file, disk } = this.#life
@@ -243,6 +262,25 @@ export class World {
         error => alive(error) && this.#life.faults.push(String(error)),
       )
     }
+  }
+
+  /** One step of letting old records go: whole days of the past, the last one among them today's eve at the latest. */
+  #prune(): void {
+    const { file, disk, runtime, faults } = this.#life
+    const dayOf = (at: number) => runtime.windows('day', at)
+    const before = dayOf(this.#clock.now() - this.#random.from(0, 40) * DAY).start
+    this.#prunedBefore = Math.max(this.#prunedBefore, before)
+    this.#note(`records from before ${new Date(before).toISOString()} are pruned`)
+    void file.prune({ before, dayOf }).then(
+      ({ records }) => {
+        this.history.pruned += records
+      },
+      error => !disk.dead && file.failure === null && faults.push(String(error)),
+    )
+  }
+
+  #mayBeGone(id: string): boolean {
+    return (this.#books.entries.get(id)?.hold.at ?? this.#prunedBefore) < this.#prunedBefore
   }
 
   /** What must hold after each operation. A process that is no more is followed by the next; one that can not write is restarted after a while. */
@@ -342,13 +380,28 @@ export class World {
   async #recover(): Promise<void> {
     const { file } = this.#life
     const records = await file.records({})
-    this.#books.resolve(new Map(records.map(({ id, state }): [string, Fate] => [id, state])))
+    this.#books.resolve(new Map(records.map(({ id, state }): [string, Fate] => [id, state])), id => this.#mayBeGone(id))
     const open = this.#books.open()
     const recovered = await file.recover(this.#clock.now())
     const listed = recovered.map(({ id }) => id)
     must([...listed].sort().join() === open.sort().join(), () => `open were ${open.join()}, recovered are ${listed.join()}`)
     for (const id of listed) this.#books.ended(id, 'recovered', null)
     this.history.recovered += listed.length
+    await this.#sum()
+  }
+
+  /** What has ended is in the records or in the sums of their days, once. */
+  async #sum(): Promise<Map<string, bigint>> {
+    const rows = await this.#life.file.usage({ by: ['account'], timezone: this.#config.timezone, calendar: 'gregorian' })
+    for (const { group, requests, cost_rial } of rows) {
+      const ended = [...this.#books.entries.values()].filter(
+        ({ hold, fate }) => fate !== 'held' && hold.record.account === (group.account ?? null),
+      )
+      const due = ended.reduce((sum, { actual }) => sum + (actual?.rial ?? 0n), 0n)
+      must(requests === ended.length, () => `${group.account} has ${requests} requests in its records and sums, not ${ended.length}`)
+      must(cost_rial === due, () => `${group.account} has ${cost_rial} Rial in its records and sums, not ${due}`)
+    }
+    return new Map(rows.map(({ group, cost_rial }) => [group.account ?? '', cost_rial]))
   }
 
   #look(): Promise<void> {
@@ -381,18 +434,17 @@ export class World {
   /** The records of the file against what the ledger was asked to write; and the wallets against the records. */
   async #reconcile(): Promise<void> {
     const { file } = this.#life
-    const spent = new Map<string, bigint>()
+    const spent = await this.#sum()
     const records = await file.records({})
     for (const record of records) {
       const entry = this.#books.entries.get(record.id)
       must(entry?.fate === record.state, () => `${record.id} is ${record.state}, not ${entry?.fate}`)
       must(record.cost_rial === (entry?.actual?.rial ?? 0n), () => `${record.id} costs ${record.cost_rial}, not ${entry?.actual?.rial}`)
-      const account = record.account ?? ''
-      spent.set(account, (spent.get(account) ?? 0n) + (record.cost_rial ?? 0n))
     }
     const costs = new Map(records.map(({ id, cost_rial }) => [id, cost_rial]))
     for (const { id, due } of this.#received) {
-      const cost = costs.get(id)
+      // What is in a sum is what was settled; the sum has been held against all that was.
+      const cost = costs.get(id) ?? (this.#mayBeGone(id) ? this.#books.entries.get(id)?.actual?.rial : undefined)
       must(cost === due, () => `${id} was received in full for ${due} Rial, and is billed ${cost}`)
       this.history.reconciled++
       this.history.differenceRial += cost - due
