@@ -1,6 +1,5 @@
 import type { Key } from '../src/config/config.js'
 import type { GatewayError } from '../src/errors.js'
-import { ANONYMOUS } from '../src/exchange.js'
 import { keyRequests, keyTokens } from '../src/ledger/counters.js'
 import type { Claim, Counter, Reading } from '../src/ledger/ledger.js'
 import type { HeaderFields, Host, Policy, PolicyFactory } from '../src/policy.js'
@@ -35,8 +34,8 @@ export default ((_options, host): Policy => ({
     return claims
   },
   respond(exchange, error) {
-    // A stranger is told nothing, and a page that is not metered has no window.
-    if (exchange.key === ANONYMOUS || exchange.method !== 'POST') return undefined
+    // A page that is not metered has no window. A stranger has no ceilings, and is told nothing.
+    if (exchange.method !== 'POST') return undefined
     const counters = watched(exchange.key, exchange.at, host)
     if (counters.length === 0) return undefined
     const found = counters.map(({ counter }) => exchange.readings.find(reading => same(reading.counter, counter)))

@@ -1,5 +1,6 @@
-import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { execFile, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -11,7 +12,8 @@ import { loadKinds } from '../src/upstream/kinds.js'
 import { documents } from './documents.js'
 import { gateway, yaml } from './support/gateway.js'
 import { anchors, blocks, links, prose } from './support/markdown.js'
-import { FIXTURES, ROOT } from './support/paths.js'
+import { BIN, FIXTURES, ROOT } from './support/paths.js'
+import { bare } from './support/program.js'
 import { provider } from './support/provider.js'
 
 const FOLDERS = ['', 'config/', 'config/deploy/', 'policies/', 'src/', 'test/']
@@ -140,10 +142,14 @@ t.test('what the documents say can be run can be run', async t => {
   const running = await gateway(t, FIRST.replace(/^(listen|ops|admin):.*$/gm, ''))
   const here = (block: string) => block.replaceAll('http://127.0.0.1:8080', running.url).replaceAll('http://127.0.0.1:9090', running.ops)
   const run = promisify(execFile)
-  const env = { ...process.env, SECRET: 'test' }
+  const program = join(running.folder, 'bin')
+  mkdirSync(program, { recursive: true })
+  writeFileSync(join(program, 'model-gateway'), `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`, { mode: 0o755 })
+  const { NODE_OPTIONS: _, ...own } = process.env
+  const env = { ...own, SECRET: 'test', PATH: `${program}:${process.env.PATH}` }
   t.ok(blocksOf('sh', 'run').length > 2 && blocksOf('js', 'run').length > 0, 'there are some')
   for (const { text: block, at } of blocksOf('sh', 'run')) {
-    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', here(block)], { env })
+    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', here(block)], { env, cwd: running.folder })
     t.ok(stdout.length > 0 && !stdout.includes('"error":'), `${at}: ${stdout.slice(0, 300)}`)
   }
   for (const { text: block, at } of blocksOf('js', 'run')) {
@@ -152,6 +158,41 @@ t.test('what the documents say can be run can be run', async t => {
     t.equal(stdout, 'You said: Hello\n', at)
   }
   t.equal(await running.stop(), 0)
+})
+
+t.test('npm start runs it', async t => {
+  const folder = t.testdir({ 'gateway.yaml': FIRST.replace(/^(listen|ops|admin): \S+/gm, '$1: 127.0.0.1:0') })
+  const [command = '', ...args] = bare(['npm', 'start', '--silent', '--', '-c', join(folder, 'gateway.yaml')])
+  const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
+  t.teardown(() => {
+    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+  })
+  let output = ''
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', chunk => {
+      output += chunk
+      const found = /"message":"listening","address":"([^"]+)"/.exec(output)?.[1]
+      if (found !== undefined) resolve(found)
+    })
+    child.once('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
+  })
+  const { status } = await fetch(`${address}/v1/key`, { headers: { authorization: 'Bearer mgk_demo_local_only' } })
+  t.equal(status, 200)
+  process.kill(-(child.pid as number), 'SIGTERM')
+  await once(child, 'exit')
+})
+
+t.test('the Python of the README says what its JavaScript says', async t => {
+  const [js] = blocksOf('js', 'run')
+  const [python] = blocksOf('python')
+  const said = (code = '') => [...code.matchAll(/['"](http[^'"]+|mgk_\w+|default|user|Hello)['"]/g)].map(([, word]) => word)
+  t.equal(said(python?.text).length, 5)
+  t.strictSame(said(python?.text), said(js?.text))
+  const parse = spawnSync('python3', ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
+    input: python?.text ?? '',
+    encoding: 'utf8',
+  })
+  if (parse.error === undefined) t.equal(parse.status, 0, parse.stderr)
 })
 
 t.test('with the real provider of the README the same call is answered by it', async t => {

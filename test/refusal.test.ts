@@ -120,6 +120,16 @@ t.test('each ceiling has its status, its wait and its words', async t => {
   }
 })
 
+t.test('where requests at one time are the ceiling, the end of one makes room', async t => {
+  const all = { kind: 'all', start: 0, end: Number.POSITIVE_INFINITY } as const
+  const counter = { meter: 'in_flight', subject: 'key:a', window: all }
+  const claim: Claim = { counter, amount: 1n, ceiling: 2n, code: 'too_many_concurrent', ends: 'released' }
+  const reading: Reading = { counter, ceiling: 2n, posted: 0n, pending: 2n }
+  const error = refusal({ admitted: false, refused: claim, reading, readings: [reading] }, asked(), AT, iso)
+  t.match(error.message, /Wait until one has ended, or raise the ceiling of the policy concurrency\.$/)
+  t.strictSame([error.status, error.retryAfter], [429, 1])
+})
+
 t.test('the figures are told, and whether waiting is of any use', async t => {
   t.strictSame(refused(keyRial('a', window('day')), 'key_daily_budget_reached', [400_000n, 391_200n, 4_100n, 6_050n]).details, {
     ceiling: 400_000,

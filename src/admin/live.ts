@@ -50,9 +50,9 @@ export interface Live {
   readonly seq: number
   readonly now: number
   readonly draining: boolean
-  /** The newest of those after the one that was asked for, oldest first; of a crowd, the last 60. */
+  /** The newest of those after the one that was asked for, oldest first: at most the last 60, or 300 where all were asked for. */
   readonly rows: readonly Row[]
-  /** Of those that were refused or failed, likewise: the last 60. */
+  /** Of those that were refused or failed, likewise. */
   readonly refused: readonly Row[]
   readonly running: { readonly count: number; readonly oldest: readonly Running[] }
   readonly seconds: readonly (readonly [requests: number, refused: number, failed: number, tokens: number, rial: bigint])[]
@@ -60,6 +60,7 @@ export interface Live {
 }
 
 const ROWS = 60
+const FIRST_ROWS = 300
 const RUNNING = 12
 
 /** What has happened since `after`, in a size that does not grow with the traffic. `now`: milliseconds since the epoch. */
@@ -68,12 +69,13 @@ export function live({ recent, pulse, running, stats, draining }: LiveFacts, aft
   let count = 0
   for (const exchange of running()) if (++count <= RUNNING) under.push(runningOf(exchange))
   const { open_holds, held_rial, oldest_hold_at } = stats()
+  const limit = after === 0 ? FIRST_ROWS : ROWS
   return {
     seq: recent.seq,
     now,
     draining: draining(),
-    rows: recent.after(after, ROWS).map(rowOf),
-    refused: recent.after(after, ROWS, 'refused').map(rowOf),
+    rows: recent.after(after, limit).map(rowOf),
+    refused: recent.after(after, limit, 'refused').map(rowOf),
     running: { count, oldest: under },
     seconds: pulse.seconds(now).map(tuple),
     holds: { open: open_holds, rial: held_rial, oldest_at: oldest_hold_at },

@@ -52,6 +52,15 @@ export function why(exchange: RecentExchange, facts: WhyFacts): Why | null {
   return { ...none, title, text: [text], change: change?.(exchange, facts) ?? null, command }
 }
 
+const NAMES: ReadonlyMap<string, string> = new Map([
+  ['requests_per_minute', 'Requests per minute'],
+  ['requests_per_hour', 'Requests per hour'],
+  ['requests_per_day', 'Requests per day'],
+  ['tokens_per_minute', 'Tokens per minute'],
+  ['daily_tokens', 'Daily tokens'],
+  ['daily_rial', 'Daily budget'],
+  ['monthly_rial', 'Monthly cap'],
+])
 const PLAN: ReadonlyMap<string, string> = new Map([
   ['rate_limit_rpm', 'requests_per_minute'],
   ['rate_limit_rph', 'requests_per_hour'],
@@ -83,7 +92,7 @@ function ceilingReached(exchange: RecentExchange, claim: RecentClaim, ceiling: b
     ? `The wallet of ${subject.replace(':', ' ')}`
     : name === undefined
       ? `${words(unit)} of ${subject.replace(':', ' ')}`
-      : words(name.replaceAll('_', ' '))
+      : (NAMES.get(name) ?? name)
   const text = [
     wallet
       ? `The most that it can cost is held before it is forwarded: ${grouped(asked)} Rial. ${grouped(max(0n, ceiling - posted - held))} are left.`

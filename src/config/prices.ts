@@ -5,9 +5,9 @@ import type { Rational } from './config.js'
  * exponents beyond ±30. Never by way of a float: 0.1 is one tenth.
  */
 export function parseDecimal(text: string): Rational | null {
-  const [, whole, point, small, exponent = '0'] = /^\+?(\d+)?(\.(\d*))?(?:[eE]([-+]?\d{1,3}))?$/.exec(text) ?? []
+  const [, whole, small, exponent = '0'] = /^\+?(\d+)?(?:\.(\d*))?(?:[eE]([-+]?\d{1,3}))?$/.exec(text) ?? []
   const digits = `${whole ?? ''}${small ?? ''}`
-  if (digits === '' || (whole === undefined && point === undefined)) return null
+  if (digits === '') return null
   const power = Number(exponent) - (small ?? '').length
   if (Math.abs(Number(exponent)) > 30 || digits.length > 60) return null
   return power < 0

@@ -1,5 +1,6 @@
 import { isTimezone } from '../config/dates.js'
 import type { Booking } from '../ledger/accounts.js'
+import type { KeptCalibration } from '../ledger/calibration-book.js'
 import type { Credit, Difference, OpenHold, Wallet } from '../ledger/ledger.js'
 import type { SqliteLedger } from '../ledger/sqlite.js'
 import { DIMENSIONS, type UsageFilter, type UsageQuery, type UsageRow } from '../ledger/usage.js'
@@ -34,6 +35,8 @@ export const OPERATIONS = {
       throw error
     }
   },
+
+  calibrations: (ledger: SqliteLedger, _: object): Promise<KeptCalibration[]> => ledger.calibrations(),
 
   holds: (ledger: SqliteLedger, _: object): Promise<OpenHold[]> => ledger.open(),
 

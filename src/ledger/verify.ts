@@ -138,17 +138,18 @@ export class Verification {
   #comparePending(): Difference[] {
     const differences: Difference[] = []
     const pending = new Map<number, bigint>()
+    const parts = new Map<number, bigint>()
     for (const { claims } of this.#records.holds()) {
-      for (const [counter, amount] of claims) pending.set(counter, (pending.get(counter) ?? 0n) + amount)
+      for (const [counter, amount] of claims) {
+        add(pending, counter, amount)
+        add(parts, counter, 1n)
+      }
     }
     for (const cell of this.#cells.all()) {
       const { meter, subject, window } = cell.counter
-      differ(
-        differences,
-        `${meter} of ${subject}, ${window.kind} from ${window.start}: pending, by the open holds`,
-        pending.get(cell.id) ?? 0n,
-        cell.pending,
-      )
+      const name = `${meter} of ${subject}, ${window.kind} from ${window.start}`
+      differ(differences, `${name}: pending, by the open holds`, pending.get(cell.id) ?? 0n, cell.pending)
+      differ(differences, `${name}: claims of open holds, in memory`, parts.get(cell.id) ?? 0n, BigInt(cell.holds))
     }
     return differences
   }

@@ -44,6 +44,12 @@ export class Calibrations {
     return this.#entry(model)?.calibration.correction ?? UNCORRECTED
   }
 
+  /** The factors, and how many requests they are made of; `null` where nothing has been learned. */
+  learned(model: Model): (Correction & { readonly samples: number }) | null {
+    const calibration = this.#entry(model)?.calibration
+    return calibration === undefined || calibration.samples === 0 ? null : { ...calibration.correction, samples: calibration.samples }
+  }
+
   /**
    * A settled request: what was estimated of it, and what it used. Where the provider reported nothing, or where a part was counted by rule
    * (an image's ratio says nothing of texts), it teaches nothing.

@@ -6,15 +6,20 @@ import type { Log } from './log.js'
 import type { Metrics } from './metrics.js'
 
 /** A line of the log where a target goes out or comes back. */
-export function tellHealth({ name, provider, up, failures, waitMs, limited }: Report, log: Pick<Log, 'info' | 'warn'>): void {
+export function tellHealth({ name, provider, up, failures, waitMs, limited, why }: Report, log: Pick<Log, 'info' | 'warn'>): void {
   if (up) log.info('a target takes requests again', { target: name, provider })
   else
     log.warn('a target is left alone', {
       target: name,
       provider,
-      reason: limited ? 'rate limit' : `${failures} failures in a row`,
-      ms: waitMs,
+      reason: reasonOf(failures, limited, why),
+      ms: Math.round(waitMs),
     })
+}
+
+function reasonOf(failures: number, limited: boolean, why: string): string {
+  if (limited) return 'at its rate limit'
+  return `${failures} failures in a row${why === '' ? '' : `, the last: ${why}`}`
 }
 
 /** A provider is up unless all of its targets that were asked are being left alone. */
@@ -33,11 +38,10 @@ export function showHealth(
 
 /** Targets that are out, for an operator's eyes: none of them makes the gateway unready. */
 export function targetChecks(reports: readonly Report[]): Check[] {
-  return reports.map(({ name, up, failures, waitMs, limited }) => {
+  return reports.map(({ name, up, failures, waitMs, limited, why }) => {
     if (up) return { name: `target ${name}`, ok: true }
-    const why = limited ? 'at its rate limit' : `${failures} failures in a row`
-    const next = waitMs === 0 ? 'the next request tries it' : `left alone for ${Math.ceil(waitMs / 1000)} s`
-    return { name: `target ${name}`, ok: true, reason: `${why}, ${next}` }
+    const next = waitMs === 0 ? 'the next request that comes to it tries it' : `left alone for ${Math.ceil(waitMs / 1000)} s`
+    return { name: `target ${name}`, ok: true, reason: `${reasonOf(failures, limited, why)}; ${next}` }
   })
 }
 

@@ -29,6 +29,8 @@ export interface Report {
   readonly waitMs: number
   /** Left alone for its rate limit. */
   readonly limited: boolean
+  /** Of the last failure, in one or two words; empty where there was none. */
+  readonly why: string
 }
 
 /** Times the first ejection that the longest may be. */
@@ -44,6 +46,7 @@ interface State {
   ejectionMs: number
   firm: boolean
   limited: boolean
+  why: string
   probing: boolean
 }
 
@@ -72,7 +75,7 @@ export class Health {
     const { name } = patient
     let state = this.#states.get(name)
     if (state === undefined) {
-      state = { provider: patient.provider, failures: 0, until: null, ejectionMs: 0, firm: false, limited: false, probing: false }
+      state = { provider: patient.provider, failures: 0, until: null, ejectionMs: 0, firm: false, limited: false, why: '', probing: false }
       this.#states.set(name, state)
     }
     const probe = this.condition(name, now) === 'probe'
@@ -123,6 +126,7 @@ export class Health {
 
   #ill({ name, settings }: Patient, state: State, trouble: Trouble, now: number, probe: boolean): void {
     if (settings === null || trouble.against === null) return
+    state.why = trouble.why ?? ''
     const wasUp = state.until === null
     if (trouble.against === 'limit') {
       if (trouble.waitS === undefined) return
@@ -146,6 +150,6 @@ export interface Visit {
   leave(finding: Finding, now: number): void
 }
 
-function reportOf(name: string, { provider, failures, until, limited }: State, now: number): Report {
-  return { name, provider, up: until === null, failures, waitMs: until === null ? 0 : Math.max(0, until - now), limited }
+function reportOf(name: string, { provider, failures, until, limited, why }: State, now: number): Report {
+  return { name, provider, up: until === null, failures, waitMs: until === null ? 0 : Math.max(0, until - now), limited, why }
 }

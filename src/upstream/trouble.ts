@@ -11,6 +11,8 @@ export interface Trouble {
   readonly passing: boolean
   /** Seconds that the provider asks to be left alone. */
   readonly waitS?: number
+  /** For an operator, in one or two words: the code of the failure, and that of the connection where it was its fault. */
+  readonly why?: string
 }
 
 /** A failure of a target. `retryable` says whether another try, here or elsewhere, is allowed at all. */
@@ -19,7 +21,8 @@ export class TargetFailure extends GatewayError {
 
   constructor(code: string, message: string, trouble: Trouble, options: ErrorOptions = {}) {
     super(code, message, options)
-    this.trouble = trouble
+    const below = (options.cause as { readonly code?: unknown } | undefined)?.code
+    this.trouble = { ...trouble, why: typeof below === 'string' ? `${code}, ${below}` : code }
   }
 }
 

@@ -96,7 +96,7 @@ t.test("a key's budget; a ceiling that is another one by now, or none", async t 
     policy: 'budget',
   }
   t.match(why(refused(budget), facts(t)), {
-    title: 'Daily rial: the ceiling is reached',
+    title: 'Daily budget: the ceiling is reached',
     change: { at: 'gateway.yaml:16:46', note: '700 or more would have let it pass; null is no ceiling.' },
   })
   t.equal(why(refused({ ...budget, ceiling: 500n }), facts(t))?.change?.note, 'It was 500 then.')

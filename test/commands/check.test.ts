@@ -80,9 +80,20 @@ t.test('as JSON: a config that can be used, and every problem of one that can no
   t.match({ code: bad.code, stderr: bad.stderr }, { code: 2, stderr: '' })
   const { problems, ...rest } = JSON.parse(bad.stdout)
   t.match(problems[0], { file: 'gateway.yaml', line: 1, col: Number, path: String, message: String })
-  t.strictSame(rest, { warnings: [], unpriced: [], config: null })
+  t.strictSame(rest, { warnings: [], unpriced: [], learned: [], config: null })
 })
 
 t.test('an option that there is not, with what may have been meant', async t => {
   await t.rejects(check(t, ['--confg', 'x']), { name: 'UsageError', message: 'there is no option --confg (did you mean "--config"?)' })
+})
+
+t.test('a ledger that can not be read is told, and is no fault of the config', async t => {
+  const { code, stdout, stderr } = await check(t, [], {
+    'gateway.yaml':
+      'ledger: {path: ledger.db}\nproviders: {sandbox: {kind: sandbox}}\nmodels: {sandbox/echo: {price: free}}\nplans: {p: {}}\nkeys: {a: {plan: p, secret: mgk_test_key_a}}\n',
+    'ledger.db': 'no ledger '.repeat(1000),
+  })
+  t.equal(code, 0)
+  t.match(stdout, /sandbox\/echo/)
+  t.match(stderr, /what models have taught can not be read from .*ledger\.db: file is not a database/)
 })

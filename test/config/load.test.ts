@@ -309,6 +309,10 @@ models: {a/m: {price: free}}
 
 t.test('warnings', async t => {
   const open = 'listen: 0.0.0.0:8080\n'
+  t.strictSame(load(`${BASE}admin: 0.0.0.0:9091\n`).warnings, [
+    'gateway.yaml:3:8: the page can be reached from other machines, and its token goes over the network as plain text',
+  ])
+  t.strictSame(load(`${BASE}admin: '[::1]:9091'\n`).warnings, [])
   t.strictSame(load(BASE + open).warnings, ['gateway.yaml:3:9: there are no keys: whoever reaches this address can use every model'])
   t.strictSame(load(`${BASE + open}plans: {p: }\nkeys: {k: {plan: p, secret: mgk_demo_local_only}}\n`).warnings, [
     'gateway.yaml:5:11: this secret is printed in the manual, and the gateway can be reached from other machines',

@@ -76,5 +76,48 @@ t.test('there is no counter of a window without a moment in it', async t => {
   const of = (start: number, end: number) => () => kept.find({ meter: 'tokens', subject: 'key:a', window: { kind: 'day', start, end } })
   t.throws(of(5, 5), RangeError)
   t.throws(of(5, 4), RangeError)
+  t.throws(of(5, 6.5), RangeError)
   t.doesNotThrow(of(5, 6))
+  t.doesNotThrow(of(5, Number.POSITIVE_INFINITY))
+})
+
+t.test('so many may stay, and half of them when those of the past are gone', async t => {
+  const { cells: four, db } = cells(4)
+  t.teardown(() => db.close())
+  const past = Array.from({ length: 4 }, (_, i) => four.find(counter(`tokens/k${i}/minute@0`)))
+  four.tidy(60_000)
+  t.strictSame([...four.all()], past, 'not more than there may be')
+  const present = Array.from({ length: 4 }, (_, i) => four.find(counter(`tokens/k${i}/minute@60000`)))
+  four.tidy(60_000)
+  t.strictSame([...four.all()], present)
+})
+
+t.test('where open holds keep many, others may stay as well', async t => {
+  const { cells: two, db } = cells(2)
+  t.teardown(() => db.close())
+  for (let i = 0; i < 6; i++) two.find(counter(`tokens/k${i}/minute@0`)).holds = 1
+  two.tidy(60_000)
+  for (let i = 6; i < 12; i++) two.find(counter(`tokens/k${i}/minute@0`))
+  two.tidy(60_000)
+  t.equal([...two.all()].length, 12, 'twice as many as were kept')
+  two.find(counter('tokens/k12/minute@0'))
+  two.tidy(60_000)
+  t.equal([...two.all()].length, 6)
+})
+
+t.test('a counter is found by its number, and numbers go on, after a restart', async t => {
+  const { cells: before, db } = cells(10)
+  t.teardown(() => db.close())
+  const all = before.find({ meter: 'rial', subject: 'account:acme', window: { kind: 'all', start: 0, end: Number.POSITIVE_INFINITY } })
+  const day = before.find(counter('tokens/a/day@0'))
+  t.strictSame([before.idOf(all), before.idOf(day), before.idOf(all)], [1, 2, 1])
+  for (const cell of [all, day]) {
+    cell.posted = 5n
+    before.touch(cell)
+  }
+  before.flush()
+  const after = new Cells(db)
+  t.strictSame([after.byId(1), after.byId(2)], [all, day])
+  t.equal(after.byId(2), after.find(counter('tokens/a/day@0')))
+  t.equal(after.idOf(after.find(counter('tokens/b/day@0'))), 3)
 })

@@ -28,7 +28,6 @@ for (const durability of ['power', 'process'] as const) {
     contract(t, t => opened(t, join(t.testdir(), 'ledger.db'), durability)),
   )
 }
-t.test('the contract, in memory', async t => contract(t, t => opened(t, ':memory:')))
 
 interface Operation {
   readonly kind: 'hold' | 'settle' | 'void' | 'credit' | 'recover' | 'reopen' | 'crash' | 'verify'

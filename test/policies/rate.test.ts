@@ -141,6 +141,28 @@ t.test('the readings of the admission are used where they are there, and nothing
   t.strictSame(there.asked, [])
 })
 
+t.test('readings of the admission that are of others, or not all of them, are not taken for these', async t => {
+  const key = keyOf({ plan: { requests_per_minute: 10n, tokens_per_minute: 100n } })
+  const policy = rate({} as never, host([], used({ minute: 1, tokens: 2 })))
+  const claims = (await policy.admit?.(asked({ key }))) ?? []
+  const [requests, tokens] = [claims[0]?.counter as Counter, claims[3]?.counter as Counter]
+  const earlier = tehran('minute', AT - 60_000)
+  const others: Counter[] = [
+    { ...requests, subject: 'key:b' },
+    { ...requests, window: earlier },
+    { ...requests, window: { ...requests.window, kind: 'hour' } },
+    { ...requests, meter: 'rial' },
+  ]
+  const reading = (counter: Counter, posted: bigint) => ({ counter, ceiling: null, posted, pending: 0n })
+  const whole = [...others.map(counter => reading(counter, 9n)), reading(requests, 3n), reading(tokens, 4n)]
+  t.strictSame(await policy.respond?.(ended({ key, readings: whole })), {
+    ...triple('requests', 10, 7, MINUTE),
+    ...triple('tokens', 100, 96, MINUTE),
+  })
+  const read = { ...triple('requests', 10, 9, MINUTE), ...triple('tokens', 100, 98, MINUTE) }
+  t.strictSame(await policy.respond?.(ended({ key, readings: whole.slice(0, -1) })), read, 'one is missing: all are read')
+})
+
 t.test('a reset counts from the moment of the answer; it is at least one second, rounded up', async t => {
   const key = keyOf({ plan: { requests_per_minute: 1n } })
   const reset = async (now: number) =>

@@ -2,6 +2,7 @@ import t from 'tap'
 import { familyOf, textTokens } from '../../src/metering/estimate.js'
 import { imageTokens } from '../../src/metering/image.js'
 import { AUTH, gateway, inspect, metric, yaml } from '../support/gateway.js'
+import { program } from '../support/program.js'
 import { chat, provider } from '../support/provider.js'
 import { sampleModel } from '../support/sample-call.js'
 
@@ -56,8 +57,35 @@ t.test('what a provider reports sizes the holds of its model, in this run and in
   t.ok(Math.abs(charged - 1.5) < 0.03, `without usage the likeliest is charged, not what was held: ${charged}`)
 
   t.match(await inspect(folder, ledger => ledger.calibrations()), [{ model: 'up/m', basis: `2 ${family} m` }])
+  const shown = new RegExp(`up/m +4\\d requests, likely × 1\\.\\d\\d, held × ${factor.toFixed(2)}\\n`)
+  t.match(await program(['check'], { cwd: folder }), { code: 0, stderr: shown }, 'check reads the file of a gateway that is down')
   const second = await gateway(t, config, { folder })
+  t.match(await program(['check'], { cwd: folder }), { code: 0, stderr: shown }, 'and asks one that runs')
+  const { stdout } = await program(['check', '--json'], { cwd: folder })
+  t.match(JSON.parse(stdout), { learned: [{ model: 'up/m', upper: factor }] })
   t.equal(await metric(second, SERIES), factor, 'kept across restarts')
+})
+
+t.test('what can not be true, or is far from all else, moves a hold by little and never beyond its bounds', async t => {
+  const lies = [1_000_000_000, 1e15, -5, 1.5, 0, 1, 900_000]
+  let asked = 0
+  const up = await provider(t, (seen, response, request) => {
+    const honest = Math.round(1.2 * raw(seen.body.messages[0].content))
+    const input = asked < 100 ? honest : (lies[asked - 100] ?? 1_000_000)
+    asked++
+    return chat({ usage: { prompt_tokens: input, completion_tokens: 2, total_tokens: input + 2 } })(seen, response, request)
+  })
+  const running = await gateway(t, yaml(up.url))
+  const post = async (times: number): Promise<number> => {
+    for (let i = 0; i < times; i++) await running.post('/v1/chat/completions', ask(WORDS), AUTH)
+    return (await metric(running, SERIES)) ?? 0
+  }
+  const honest = await post(100)
+  t.ok(honest > 1.2 && honest < 1.35, `${honest}`)
+  const lied = await post(lies.length)
+  t.ok(lied >= honest * 0.95 && lied < honest * 1.1, `${lies.length} lies among a hundred: ${lied}`)
+  const only = await post(300)
+  t.ok(only <= 3, `where nothing but lies comes: ${only}`)
 })
 
 t.test('a model may be held for by its bytes, which nothing that is reported changes', async t => {

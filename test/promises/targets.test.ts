@@ -148,8 +148,14 @@ t.test('a target that fails again and again is left alone, told to the operator,
   t.equal(await metric(running, 'model_gateway_upstream_up{provider="a"}'), 0)
   const ready = await running.get(`${running.ops}/readyz?verbose`)
   t.equal(ready.status, 200, 'it is no reason to be unready')
-  t.match(ready.text, /^\[\+\] target a\/m: 3 failures in a row, left alone for 1 s$/m)
-  t.match(await running.line('a target is left alone'), { level: 'warn', target: 'a/m', provider: 'a', reason: '3 failures in a row' })
+  t.match(ready.text, /^\[\+\] target a\/m: 3 failures in a row, the last: upstream_error; left alone for 1 s$/m)
+  t.match(await running.line('a target is left alone'), {
+    level: 'warn',
+    target: 'a/m',
+    provider: 'a',
+    reason: '3 failures in a row, the last: upstream_error',
+    ms: 1000,
+  })
   await new Promise(resolve => setTimeout(resolve, 1050))
   there.a.script = chat()
   t.equal((await ask()).status, 200)
@@ -160,6 +166,38 @@ t.test('a target that fails again and again is left alone, told to the operator,
   t.strictSame(
     records.map(({ state, cost_rial }) => [state, cost_rial === 0n]),
     [...Array.from({ length: 4 }, () => ['voided', true]), ['settled', false]],
+  )
+})
+
+t.test('a provider dies and comes back: the log, the metrics and /readyz?verbose say which, why, and what became of it', async t => {
+  const { there, running, ask } = await two(t, [chat(), chat()], { provider: ', health: {failures: 2, ejection: 1s}' })
+  const up = async () => [
+    await metric(running, 'model_gateway_upstream_up{provider="a"}'),
+    await metric(running, 'model_gateway_upstream_up{provider="b"}'),
+  ]
+  const ready = async () => (await running.get(`${running.ops}/readyz?verbose`)).text.split('\n').filter(line => line.includes('target'))
+  t.equal((await ask()).status, 200)
+  t.strictSame([await up(), await ready()], [[1, 1], ['[+] target a/m']])
+  await there.a.close()
+  for (let i = 0; i < 2; i++) t.equal((await ask()).status, 200, 'the other one answers')
+  const line = await running.line('a target is left alone')
+  t.match(line, { level: 'warn', target: 'a/m', reason: '2 failures in a row, the last: upstream_unavailable, ECONNREFUSED', ms: 1000 })
+  t.strictSame(await up(), [0, 1])
+  t.match(await ready(), [
+    /^\[\+\] target a\/m: 2 failures in a row, the last: upstream_unavailable, ECONNREFUSED; (left alone for 1 s|the next)/,
+    '[+] target b/other',
+  ])
+  t.equal(await metric(running, 'model_gateway_upstream_requests_total{provider="a",result="upstream_unavailable"}'), 2)
+  await new Promise<void>(resolve => there.a.server.listen(there.a.port, '127.0.0.1', resolve))
+  await new Promise(resolve => setTimeout(resolve, 1050))
+  t.equal((await ask()).status, 200)
+  t.match(await running.line('a target takes requests again'), { level: 'info', target: 'a/m' })
+  t.strictSame(
+    [await up(), await ready()],
+    [
+      [1, 1],
+      ['[+] target a/m', '[+] target b/other'],
+    ],
   )
 })
 

@@ -136,7 +136,7 @@ t.test('check loads the module: a package, too', async t => {
     writeFileSync(join(folder, 'gateway.yaml'), yaml('http://127.0.0.1:9', { model: `tokenizer: ${use}` }))
     return program(['check'], { cwd: folder })
   }
-  t.match(await check('./words.mjs'), { code: 0, stdout: /tokenizer: \.\/words\.mjs\n[^]*tokenizer_timeout: 250ms\n/ })
+  t.match(await check('./words.mjs'), { code: 0, stdout: /tokenizer: \.\/words\.mjs\n[\s\S]*tokenizer_timeout: 250ms\n/ })
   const at = (message: string) => ({
     code: 2,
     stderr: new RegExp(`gateway\\.yaml:\\d+:\\d+: models: tokenizer .* can not be loaded: ${message}`),

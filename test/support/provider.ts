@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { takeTexts } from './canaries.js'
 
@@ -22,6 +22,8 @@ export interface ScriptedProvider {
   readonly seen: Seen[]
   /** What it does with the requests from now on. */
   script: Script
+  /** Closed, it can listen on its port again. */
+  readonly server: Server
   close(): Promise<void>
 }
 
@@ -56,6 +58,7 @@ export async function provider(t: { teardown(fn: () => unknown): unknown }, scri
     port,
     seen,
     script,
+    server,
     close: () =>
       new Promise(resolve => {
         server.close(() => resolve())

@@ -333,10 +333,7 @@ t.test('timeouts', async t => {
   // A queue of one: what waits for a connection has not been sent.
   const queued = attempts(t, there.url, { settings: { max_connections: 1 }, timeout: THERE })
   there.script = () => {}
-  const [first, second] = [
-    queued({ timeout: { ...THERE, first_byte: 2_000 } }),
-    queued({ timeout: { ...THERE, connect: 50 } }),
-  ]
+  const [first, second] = [queued({ timeout: { ...THERE, first_byte: 2_000 } }), queued({ timeout: { ...THERE, connect: 50 } })]
   t.match(told(await refused(second)), { code: 'upstream_unavailable', retryable: true })
   t.strictSame([first.sent, second.sent], [true, false])
   first.abort(new GatewayError('client_closed', 'Gone.'))

@@ -512,7 +512,7 @@ function closeRequest() {
 
 const narrow = matchMedia('(max-width: 860px)')
 
-function titleOf({ line, state: ended, why }) {
+function titleOf({ state: ended, why }) {
   if (why !== null) return why.title
   return (
     { settled: 'Answered and settled', partial: 'Broken off, and charged for what came', voided: 'Given back', answered: 'Answered' }[
@@ -835,7 +835,7 @@ function idsPart({ client_request_id, upstream_request_id, trace_id }) {
     h('h3', {}, 'Known elsewhere as'),
     h(
       'ol',
-      { class: 'attempts' },
+      { class: 'attempts ids' },
       ...ids.map(([name, id]) => h('li', {}, h('span', {}, name), h('span', { class: 'about' }, copyable(id)))),
     ),
   )

@@ -1,0 +1,82 @@
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { asked, heldRecord, Records } from '../../src/ledger/records.js'
+import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
+import { admissionRecord, endingRecord } from './figures.js'
+
+function records(t: Test) {
+  const db = new Database(':memory:')
+  t.teardown(() => db.close())
+  db.exec(SCHEMA)
+  return { db, records: new Records(db) }
+}
+
+t.test('an id has ended when its record is there, in whatever order they came', async t => {
+  const { db, records: found } = records(t)
+  const end = (id: string) => found.end({ id, at: 5, record: admissionRecord() }, 'settled', [], endingRecord())
+  end('m')
+  end('c')
+  t.strictSame(
+    ['a', 'c', 'd', 'm', 'z'].map(id => found.ended(id)),
+    [false, true, false, true, false],
+  )
+  end('z')
+  t.equal(found.ended('z'), true)
+  t.equal(new Records(db).ended('c'), true, 'also those of another start')
+})
+
+t.test('a record is read as it was written', async t => {
+  const { records: found } = records(t)
+  const whole = { from: '', below: '~' }
+  for (const [id, stream] of [
+    ['a', true],
+    ['b', false],
+  ] as const) {
+    const record = admissionRecord({ stream, held_rial: 2n ** 53n - 1n })
+    found.hold({ id, at: 5, record, claims: [[3, 7n, 'counted']] })
+    found.end({ id, at: 5, record }, 'partial', [[3, 7n]], endingRecord({ cost_rial: 9n, ttft_ms: null }))
+    t.strictSame(found.chunk(whole, {}).at(-1), {
+      id,
+      at: 5,
+      state: 'partial',
+      ...record,
+      ...endingRecord({ cost_rial: 9n, ttft_ms: null }),
+    })
+  }
+  t.strictSame(found.posted('', 10), [
+    { id: 'a', posted: [[3, 7n]] },
+    { id: 'b', posted: [[3, 7n]] },
+  ])
+})
+
+t.test('an open hold is read as it was written; what is no text where one belongs is told', async t => {
+  const { db, records: found } = records(t)
+  found.hold({ id: 'a', at: 5, record: admissionRecord(), claims: [[3, 7n, 'counted']] })
+  t.strictSame(found.holds(), [{ id: 'a', at: 5, claims: [[3, 7n, 'counted']], record: admissionRecord() }])
+  db.exec('DROP TABLE holds; CREATE TABLE holds AS SELECT 1 AS id, 5 AS at, 6 AS claims, * FROM (SELECT * FROM records LIMIT 0)')
+  const columns = Object.keys(admissionRecord()).join(', ')
+  db.exec(
+    `INSERT INTO holds (id, at, claims, ${columns}) VALUES (1, 5, 6, ${Object.keys(admissionRecord())
+      .map(() => "'x'")
+      .join(', ')})`,
+  )
+  t.throws(() => new Records(db).holds(), { name: 'TypeError', message: /has "1" where a text belongs/ })
+})
+
+t.test('since is inclusive, until is not; key, account, model and state are exact', async t => {
+  const record = heldRecord({ id: 'a', at: 5, record: admissionRecord({ key: 'k', account: 'acme', model: 'up/m' }) })
+  const rows: [Parameters<typeof asked>[1], boolean][] = [
+    [{}, true],
+    [{ since: 5 }, true],
+    [{ since: 6 }, false],
+    [{ until: 5 }, false],
+    [{ until: 6 }, true],
+    [{ state: 'held' }, true],
+    [{ state: 'settled' }, false],
+    [{ key: 'k', account: 'acme', model: 'up/m' }, true],
+    [{ key: 'other' }, false],
+    [{ account: 'other' }, false],
+    [{ model: 'other' }, false],
+  ]
+  for (const [query, expected] of rows) t.equal(asked(record, query), expected, JSON.stringify(query))
+})

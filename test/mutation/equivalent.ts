@@ -1,0 +1,62 @@
+/** A mutant that no test can kill, since it does the same as what it stands for. */
+export interface Equivalent {
+  readonly file: string
+  readonly original: string
+  readonly replacement: string
+  readonly why: string
+}
+
+export const EQUIVALENT: readonly Equivalent[] = [
+  { file: 'policies/rate.ts', original: 'left > 0n', replacement: 'left >= 0n', why: '0 is 0 on both sides' },
+  {
+    file: 'src/settlement.ts',
+    original: 'end.cost > held',
+    replacement: 'end.cost >= held',
+    why: 'what is left over when both are the same is 0, too',
+  },
+  {
+    file: 'src/sizing.ts',
+    original: 'rial > estimateRial',
+    replacement: 'rial >= estimateRial',
+    why: 'the same figure takes the place of itself',
+  },
+  { file: 'src/refusal.ts', original: 'status === undefined', replacement: 'false', why: 'an option that is undefined is as good as none' },
+  {
+    file: 'src/refusal.ts',
+    original: 'retryAfter === undefined',
+    replacement: 'false',
+    why: 'an option that is undefined is as good as none',
+  },
+  { file: 'src/ledger/wallets.ts', original: 'amount < 0n', replacement: 'amount <= 0n', why: '0 is its own opposite' },
+  { file: 'src/ledger/records.ts', original: "name !== 'posted'", replacement: 'true', why: 'a column more is read, and not looked at' },
+  {
+    file: 'src/ledger/records.ts',
+    original: 'hold.id > this.#last',
+    replacement: 'hold.id >= this.#last',
+    why: 'the same id takes the place of itself',
+  },
+  {
+    file: 'src/ledger/records.ts',
+    original: 'id <= this.#last',
+    replacement: 'true',
+    why: 'saves a look into the index, which would find nothing',
+  },
+  {
+    file: 'src/ledger/sqlite.ts',
+    original: 'ended.length < limit',
+    replacement: 'ended.length <= limit',
+    why: 'more is read than is asked for, and cut off again',
+  },
+  {
+    file: 'src/ledger/sqlite.ts',
+    original: 'ended.length < limit',
+    replacement: 'true',
+    why: 'more is read than is asked for, and cut off again',
+  },
+  {
+    file: 'src/ledger/sqlite.ts',
+    original: "query.state !== 'held'",
+    replacement: 'true',
+    why: 'ended records are read of which none is in the state asked for',
+  },
+]
