@@ -201,6 +201,43 @@ t.test('a provider dies and comes back: the log, the metrics and /readyz?verbose
   )
 })
 
+t.test('targets take their share by weight', async t => {
+  const { there, ask } = await two(t, [chat(), chat()], { targets: '[{provider: a, weight: 3}, {provider: b, weight: 1}]' })
+  await Promise.all(Array.from({ length: 80 }, () => ask()))
+  const [a = 0, b = 0] = seen(there)
+  t.equal(a + b, 80)
+  // Five standard deviations around 60.
+  t.ok(a > 40 && a < 80, `${a} and ${b}`)
+})
+
+t.test('when no target of its own answers, a model falls back to another, at that one’s price', async t => {
+  const { there, running, ask } = await two(t, [fails(500), chat()], {
+    targets: '[{provider: a}]',
+    model: 'fallback: [b/n]\n  b/n: {price: {input: 7000000, output: 1000000}, max_output_tokens: 100}',
+  })
+  const { status, json: answer } = await ask()
+  t.strictSame([status, answer.model, seen(there)], [200, 'b/n', [1, 1]], 'it is called by its own name')
+  t.equal(await running.stop(), 0)
+  const [record] = await running.records()
+  t.match(record, { model: 'a/m', provider: 'b', cost_rial: 9n * 7n + 2n })
+  t.strictSame(attemptsOf(record), ['a/m upstream_error', 'b/n answered'])
+})
+
+t.test('all targets at their rate limit: 429 with the soonest moment, at once, and nobody is asked before', async t => {
+  const limited = (after: string) => fails(429, { 'retry-after': after })
+  const { there, running, ask } = await two(t, [limited('50'), limited('30')])
+  for (let i = 0; i < 3; i++) {
+    const from = performance.now()
+    const { status, headers, json: answer } = await ask()
+    t.strictSame([status, answer.error.code], [429, 'upstream_rate_limited'])
+    const after = Number(headers.get('retry-after'))
+    t.ok(after > 20 && after <= 30, `again in ${after} s`)
+    t.ok(performance.now() - from < 2000, 'at once')
+  }
+  t.strictSame(seen(there), [1, 1])
+  t.match((await running.get(`${running.ops}/readyz?verbose`)).text, /target a\/m: at its rate limit; left alone for \d+ s/)
+})
+
 t.test('who waits for a connection and leaves is never sent, and costs nothing; who finds the queue full is refused', async t => {
   const held = gate()
   const { there, running, ask } = await two(t, [held.script, chat()], {

@@ -81,6 +81,20 @@ keys: {a: {plan: p, secret: ${KEY}}}
   slow.destroy()
 })
 
+t.test('who waits in line for longer than queue_timeout is told so', async t => {
+  const up = await provider(t, () => {})
+  const running = await gateway(t, yaml(up.url, { provider: 'max_connections: 1, queue: 5, queue_timeout: 700ms', model: 'attempts: 1' }))
+  const first = talk(running.url + CHAT, { body: ask('up/m') })
+  while (up.seen.length === 0) await sleep(5)
+  const from = performance.now()
+  const { status, headers, json } = await running.post(CHAT, ask('up/m'))
+  t.match({ status, error: json.error }, { status: 503, error: { code: 'overloaded', message: /none of 1 requests ended within 0\.7 s/ } })
+  t.equal(headers.get('retry-after'), '1')
+  t.ok(performance.now() - from >= 650)
+  t.equal(up.seen.length, 1)
+  first.abort()
+})
+
 /** The program's clock, and all of its timers, go so many times as fast. */
 const FASTER = 300
 // What faketime preloads, and not faketime itself: that would stand between the program and its signals.
