@@ -181,11 +181,11 @@ try {
   const tried = mutants.filter(({ id }) => found.has(id))
   const count = (of: readonly Mutant[], fate: Fate) => of.filter(({ id }) => found.get(id) === fate).length
   const row = (name: string, of: readonly Mutant[]) => {
-    const even = of.filter(one => found.get(one.id) !== 'killed' && explained(one)).length
-    const score = (100 * count(of, 'killed')) / (of.length - even)
-    console.log(
-      `| ${name} | ${of.length} | ${count(of, 'killed')} | ${even} | ${of.length - even - count(of, 'killed')} | ${score.toFixed(1)} |`,
-    )
+    const [killed, timedOut] = [count(of, 'killed'), count(of, 'timeout')]
+    const even = of.filter(one => alive(found.get(one.id)) && explained(one)).length
+    const score = (100 * (killed + timedOut)) / (of.length - even)
+    const left = of.length - even - killed - timedOut
+    console.log(`| ${name} | ${of.length} | ${killed} | ${timedOut} | ${even} | ${left} | ${score.toFixed(1)} |`)
   }
   console.log('\n| file | mutants | killed | timed out | equivalent | left | score, % |\n| --- | --- | --- | --- | --- | --- | --- |')
   for (const file of FILES.filter(file => tried.some(one => one.file === file))) {
