@@ -6,7 +6,7 @@
 const $ = id => document.getElementById(id)
 
 /** A view is asked anew this often while it is looked at. Milliseconds. */
-const EVERY = { requests: 500, spend: 15_000, limits: 2000, providers: 1500 }
+const EVERY = { requests: 300, spend: 15_000, limits: 2000, providers: 1500 }
 const ROWS_SHOWN = 40
 const ROWS_KEPT = 300
 const WINDOW_S = 120
@@ -175,6 +175,8 @@ async function ask(path) {
   })
   if (response.status === 401) throw new Refused()
   if (response.status === 404) return null
+  // A fault of the gateway comes without JSON: like no answer at all.
+  if (response.status >= 500) throw new Error('the gateway met a fault')
   const answer = await response.json()
   if (!response.ok) throw Object.assign(new Error(answer.error), { said: true })
   return answer
