@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Policy, PolicyFactory } from '../src/policy.js'
 
 /*
@@ -17,7 +17,7 @@ export default ((_options, host): Policy => {
       if (secret === undefined) {
         throw host.error('missing_api_key', 'There is no API key. Send the header: Authorization: Bearer <key>.')
       }
-      const key = keys.get(createHash('sha256').update(secret).digest('hex'))
+      const key = keys.get(hash('sha256', secret))
       if (key === undefined || key.disabled || (key.expires !== null && at >= key.expires)) {
         throw host.error('invalid_api_key', 'This API key is not known here. Check it, or ask the operator of the gateway for another.')
       }

@@ -74,17 +74,21 @@ function fields(counters: readonly Watched[], readings: readonly Reading[], now:
   for (const [i, watched] of counters.entries()) {
     const { posted, pending } = readings[i] as Reading
     const left = watched.ceiling - posted - pending
-    if (watched.code === 'rate_limit_tpm') Object.assign(told, triple('tokens', watched, left, now))
+    if (watched.code === 'rate_limit_tpm') tell(told, 'tokens', watched, left, now)
     else if (refusing ? watched.code === error?.code : nearest === undefined || left < nearest.left) nearest = { watched, left }
   }
-  if (nearest !== undefined) Object.assign(told, triple('requests', nearest.watched, nearest.left, now))
+  if (nearest !== undefined) tell(told, 'requests', nearest.watched, nearest.left, now)
   return told
 }
 
-function triple(of: 'requests' | 'tokens', { ceiling, counter }: Watched, left: bigint, now: number): Record<string, string> {
-  return {
-    [`x-ratelimit-limit-${of}`]: String(ceiling),
-    [`x-ratelimit-remaining-${of}`]: String(left > 0n ? left : 0n),
-    [`x-ratelimit-reset-${of}`]: String(Math.max(1, Math.ceil((counter.window.end - now) / 1000))),
-  }
+const NAMES = {
+  requests: ['x-ratelimit-limit-requests', 'x-ratelimit-remaining-requests', 'x-ratelimit-reset-requests'],
+  tokens: ['x-ratelimit-limit-tokens', 'x-ratelimit-remaining-tokens', 'x-ratelimit-reset-tokens'],
+} as const
+
+function tell(told: Record<string, string>, of: 'requests' | 'tokens', { ceiling, counter }: Watched, left: bigint, now: number): void {
+  const [limit, remaining, reset] = NAMES[of]
+  told[limit] = String(ceiling)
+  told[remaining] = String(left > 0n ? left : 0n)
+  told[reset] = String(Math.max(1, Math.ceil((counter.window.end - now) / 1000)))
 }

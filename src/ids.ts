@@ -10,7 +10,7 @@ export type NewId = (at: number) => string
  * Within one millisecond, and while the clock steps back, each id is the one before plus one: ids of one maker never repeat
  * and never sort backwards.
  */
-export function ulids(random: (bytes: Uint8Array) => void = bytes => void randomFillSync(bytes)): NewId {
+export function ulids(random: (bytes: Uint8Array) => void = pooled()): NewId {
   const digits = new Uint8Array(26)
   const entropy = new Uint8Array(16)
   let last = -1
@@ -26,6 +26,20 @@ export function ulids(random: (bytes: Uint8Array) => void = bytes => void random
     let id = ''
     for (let i = 0; i < 26; i++) id += ALPHABET[digits[i] as number]
     return id
+  }
+}
+
+/** Random bytes from a pool: a call to the system's source costs a microsecond and more, whatever its size. At most 4096 at once. */
+export function pooled(): (bytes: Uint8Array) => void {
+  const pool = new Uint8Array(4096)
+  let used = pool.length
+  return bytes => {
+    if (used + bytes.length > pool.length) {
+      randomFillSync(pool)
+      used = 0
+    }
+    bytes.set(pool.subarray(used, used + bytes.length))
+    used += bytes.length
   }
 }
 

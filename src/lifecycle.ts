@@ -1,4 +1,4 @@
-import type { Key } from './config/config.js'
+import type { Config, Key } from './config/config.js'
 import type { Endpoint } from './endpoints/endpoint.js'
 import { asGatewayError, errorBody, GatewayError } from './errors.js'
 import type { Asked, Exchange, Held } from './exchange.js'
@@ -10,7 +10,7 @@ import type { Claim, EndedBy, EndingRecord } from './ledger/ledger.js'
 import { priceText } from './metering/price.js'
 import { NO_USAGE, type Usage } from './metering/usage.js'
 import type { Pieces } from './pieces.js'
-import type { HeaderFields, Outcome } from './policy.js'
+import type { HeaderFields, MaybePromise, Outcome } from './policy.js'
 import { refusal } from './refusal.js'
 import type { Runtime, Services } from './runtime.js'
 import { type Billing, ending, settlement } from './settlement.js'
@@ -44,26 +44,30 @@ export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runti
   } finally {
     services.bodies.give(exchange.bodyBytes)
   }
-  await runtime.chain.finish(exchange, ran.outcome)
+  const finishing = runtime.chain.finish(exchange, ran.outcome)
+  if (finishing !== undefined) await finishing
   return ran
 }
 
 async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): Promise<Ran> {
   const { config, chain } = runtime
   const { clock, ledger } = services
-  exchange.key = await identify(exchange, runtime)
+  const key = identify(exchange, runtime)
+  exchange.key = key instanceof Promise ? await key : key
   checkBodyHeaders(exchange.request, config.limits.body)
   if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
   const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request, services.bodies)
   exchange.bodyBytes = bytes.length
   exchange.marks.read = clock.monotonic()
-  const question = await ask(bytes, exchange, endpoint, runtime, services)
+  const asked = ask(bytes, exchange, endpoint, runtime, services)
+  const question = asked instanceof Promise ? await asked : asked
   exchange.model = question.model
   exchange.stream = question.stream
   const { estimate, estimateRial } = sizeOf(question.targets, services.calibrations)
   exchange.estimate = estimate
   exchange.estimateRial = estimateRial
-  const claims = await chain.admit(exchange as Asked)
+  const claimed = chain.admit(exchange as Asked)
+  const claims = claimed instanceof Promise ? await claimed : claimed
   if (exchange.gone) throw clientClosed()
   const admission = await ledger.hold({ id: exchange.id, at: exchange.at, claims, record: admissionRecord(exchange, question, claims) })
   exchange.claims = claims
@@ -73,15 +77,26 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
 }
 
 /** The key that the chain finds. Where keys are configured, nobody passes without one, whatever the chain is. */
-export async function identify(exchange: Exchange, { chain, config }: Runtime): Promise<Key> {
-  const key = await chain.identify(exchange)
+export function identify(exchange: Exchange, { chain, config }: Runtime): MaybePromise<Key> {
+  const key = chain.identify(exchange)
+  return key instanceof Promise ? key.then(found => known(found, config)) : known(key, config)
+}
+
+function known(key: Key | undefined, config: Config): Key {
   if (key !== undefined) return key
   if (config.keys.size === 0) return ANONYMOUS
   throw new GatewayError('missing_api_key', 'There is no API key. Send the header: Authorization: Bearer <key>.')
 }
 
 /** What the bytes ask for: here where they are few or a policy amends them, else on the thread for large bodies. */
-async function ask(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): Promise<Question> {
+function ask(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): MaybePromise<Question> {
+  if (bytes.many || runtime.chain.amends || runtime.tokenizers.any) return askLater(bytes, exchange, endpoint, runtime, services)
+  const body = readQuestion(bytes.joined(), endpoint)
+  exchange.parse = () => body
+  return understand(body, endpoint, runtime, exchange.key)
+}
+
+async function askLater(bytes: Pieces, exchange: Exchange, endpoint: Endpoint, runtime: Runtime, { offload }: Services): Promise<Question> {
   const { chain, tokenizers } = runtime
   if (bytes.many && !chain.amends) {
     exchange.parse = () => readQuestion(bytes.joined(), endpoint)
@@ -169,7 +184,8 @@ async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runt
   } catch (fault) {
     error = cutOff(fault)
   }
-  const fields = await headerFields(exchange, forwarded, error, runtime)
+  const told = headerFields(exchange, forwarded, error, runtime)
+  const fields = told instanceof Promise ? await told : told
   const status = exchange.gone ? 499 : (error?.status ?? 200)
   let ran: Ran
   try {
@@ -189,7 +205,8 @@ async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Run
   const { response } = exchange
   const { chain, config } = runtime
   const { clock } = services
-  const fields = await headerFields(exchange, forwarded, null, runtime)
+  const told = headerFields(exchange, forwarded, null, runtime)
+  const fields = told instanceof Promise ? await told : told
   if (!exchange.gone) sendStreamHead(response, exchange.id, fields)
   const relay = new StreamRelay({
     response,
@@ -275,14 +292,15 @@ function sendError(exchange: Exchange, error: GatewayError, fields: HeaderFields
   )
 }
 
-async function headerFields(
+function headerFields(
   exchange: Exchange,
   { answered, provider }: Forwarded,
   error: GatewayError | null,
   { chain }: Runtime,
-): Promise<HeaderFields> {
-  const fields = await chain.respond(exchange, error ?? undefined)
-  return { ...passedDown(answered.headers, provider.requestIdHeader ?? 'x-request-id'), ...fields }
+): MaybePromise<HeaderFields> {
+  const passed = passedDown(answered.headers, provider.requestIdHeader ?? 'x-request-id')
+  const fields = chain.respond(exchange, error ?? undefined)
+  return fields instanceof Promise ? fields.then(later => Object.assign(passed, later)) : Object.assign(passed, fields)
 }
 
 function watch(exchange: Exchange, { target }: Forwarded, answer: WholeAnswer, usage: Usage, { chain }: Runtime): void {

@@ -83,7 +83,11 @@ const chatCompletions: Endpoint = {
 
   answers: answer => Array.isArray(answer.choices) && answer.choices.length > 0,
 
-  output: answer => (Array.isArray(answer.choices) ? answer.choices.map(choiceText).join('') : ''),
+  output(answer) {
+    let said = ''
+    if (Array.isArray(answer.choices)) for (const choice of answer.choices) said += choiceText(choice)
+    return said
+  },
 }
 
 export default chatCompletions
@@ -92,16 +96,13 @@ export default chatCompletions
 function choiceText(choice: unknown): string {
   if (!isObject(choice)) return ''
   const said = isObject(choice.delta) ? choice.delta : isObject(choice.message) ? choice.message : {}
-  const calls = Array.isArray(said.tool_calls) ? said.tool_calls : []
-  return [
-    // Servers that know both names send the same under both.
-    text(said.reasoning_content) || text(said.reasoning),
-    content(said.content),
-    text(said.refusal),
-    isObject(said.audio) ? text(said.audio.transcript) : '',
-    ...calls.map(call => (isObject(call) ? called(call.function) + called(call.custom) : '')),
-    called(said.function_call),
-  ].join('')
+  // Servers that know both names of reasoning send the same under both.
+  let generated = (text(said.reasoning_content) || text(said.reasoning)) + content(said.content) + text(said.refusal)
+  if (isObject(said.audio)) generated += text(said.audio.transcript)
+  if (Array.isArray(said.tool_calls)) {
+    for (const call of said.tool_calls) if (isObject(call)) generated += called(call.function) + called(call.custom)
+  }
+  return generated + called(said.function_call)
 }
 
 /** Mistral's content may be parts, reasoning among them. */

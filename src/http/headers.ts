@@ -18,7 +18,10 @@ export function clientTracestate(headers: IncomingHttpHeaders): string | undefin
 }
 
 /** Header fields of the provider's answer that the client may see. */
-export function passedDown(upstream: Readonly<Record<string, string | string[] | undefined>>, requestIdHeader: string): HeaderFields {
+export function passedDown(
+  upstream: Readonly<Record<string, string | string[] | undefined>>,
+  requestIdHeader: string,
+): Record<string, string> {
   const fields: Record<string, string> = {}
   for (const name of PASSED_DOWN) {
     const value = upstream[name]

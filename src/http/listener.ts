@@ -62,12 +62,18 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   // Node drops fields beyond its count in silence: one more than is allowed tells that there are too many.
   server.maxHeadersCount = HEADER_FIELDS_MAX + 1
   server.maxConnections = connectionsMax
-  const open = new WeakMap<Socket, readonly ServerResponse[]>()
+  const open = new WeakMap<Socket, ServerResponse[]>()
   const ending = new WeakSet<Socket>()
   const accept = (request: IncomingMessage, response: ServerResponse): void => {
     const { socket } = request
-    const waiting = [...(open.get(socket) ?? []).filter(({ writableFinished }) => !writableFinished), response]
-    open.set(socket, waiting)
+    let waiting = open.get(socket)
+    if (waiting === undefined) {
+      waiting = []
+      open.set(socket, waiting)
+    }
+    // They are answered in their order.
+    while (waiting[0]?.writableFinished) waiting.shift()
+    waiting.push(response)
     if (waiting.length > AHEAD_MAX) socket.destroy()
     // What stands behind a request whose connection is to end may be a part of its body.
     if (socket.destroyed || ending.has(socket)) return

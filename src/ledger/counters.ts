@@ -8,15 +8,15 @@ import type { Window } from './windows.js'
 const ALL_TIME: Window = { kind: 'all', start: 0, end: Number.POSITIVE_INFINITY }
 
 export function keyRequests(key: string, window: Window): Counter {
-  return { meter: 'requests', subject: `key:${key}`, window }
+  return { meter: 'requests', subject: keySubject(key), window }
 }
 
 export function keyTokens(key: string, window: Window): Counter {
-  return { meter: 'tokens', subject: `key:${key}`, window }
+  return { meter: 'tokens', subject: keySubject(key), window }
 }
 
 export function keyRial(key: string, window: Window): Counter {
-  return { meter: 'rial', subject: `key:${key}`, window }
+  return { meter: 'rial', subject: keySubject(key), window }
 }
 
 /** The wallet: a counter of all time, whose ceiling is what has been credited. */
@@ -24,8 +24,24 @@ export function accountRial(account: string): Counter {
   return { meter: 'rial', subject: accountSubject(account), window: ALL_TIME }
 }
 
-export function accountSubject(account: string): string {
-  return `account:${account}`
+export const accountSubject = subjects('account:')
+
+const keySubject = subjects('key:')
+
+const SUBJECTS_KEPT = 10_000
+
+/** Subjects by name, each made once: they are looked up with every request. */
+function subjects(prefix: string): (name: string) => string {
+  const known = new Map<string, string>()
+  return name => {
+    let subject = known.get(name)
+    if (subject === undefined) {
+      subject = prefix + name
+      if (known.size >= SUBJECTS_KEPT) known.clear()
+      known.set(name, subject)
+    }
+    return subject
+  }
 }
 
 /** The account whose credits a subject's ceiling `'credits'` means; `null` where the subject is no account. */

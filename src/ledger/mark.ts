@@ -1,4 +1,4 @@
-import { fdatasyncSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, fdatasyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { SALTS } from './write-ahead-log.js'
 
@@ -70,8 +70,23 @@ export class Mark {
   }
 
   #write(words: string): void {
-    writeSync(this.#file.fd, `${words.padEnd(LENGTH - 1)}\n`, 0)
+    writeSync(this.#file.fd, line(words), 0)
   }
+}
+
+/** Has the mark at a path say that no log is needed, whether there was one or not. */
+export function writeNone(path: string): void {
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  try {
+    writeSync(file, line(NONE), 0)
+    fdatasyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function line(words: string): string {
+  return `${words.padEnd(LENGTH - 1)}\n`
 }
 
 /** What a mark says; `undefined` where there is none, or it says nothing. */

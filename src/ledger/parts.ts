@@ -10,9 +10,12 @@ export interface Part {
 
 /** Adds a claim on the cell to the parts. */
 export function claimed(parts: Part[], cell: Cell, { amount, ends = 'measured' }: Hold['claims'][number]): void {
-  const same = parts.find(part => part.cell === cell && part.ends === ends)
-  if (same === undefined) parts.push({ cell, amount, ends })
-  else same.amount += amount
+  for (const part of parts) {
+    if (part.cell !== cell || part.ends !== ends) continue
+    part.amount += amount
+    return
+  }
+  parts.push({ cell, amount, ends })
 }
 
 /** What a part of a hold leaves on its counter when the hold ends; `actual` is `null` when it is released. */
@@ -22,21 +25,21 @@ export function postedBy(id: string, { cell, amount, ends }: Part, actual: Settl
   const { meter } = cell.counter
   const measured = Object.hasOwn(actual, meter) ? actual[meter] : undefined
   if (measured === undefined) return amount
-  checkAmount(`settlement of ${id}: ${meter}`, measured)
+  checkAmount(id, meter, measured)
   return measured
 }
 
-/** Throws a RangeError. */
-export function checkAmount(what: string, amount: Amount): void {
+/** Throws a RangeError. `id`: of the hold that the amount is for. */
+export function checkAmount(id: string, meter: string, amount: Amount): void {
   if (typeof amount === 'bigint' && amount >= 0n && amount <= AMOUNT_MAX) return
-  throw new RangeError(`${what}: an amount is a bigint from 0 to ${AMOUNT_MAX}, not ${String(amount)}`)
+  throw new RangeError(`${id}: ${meter}: an amount is a bigint from 0 to ${AMOUNT_MAX}, not ${String(amount)}`)
 }
 
 /** Throws a RangeError where a counter would pass what it can hold. */
 export function checkPosted(id: string, parts: readonly Part[], amounts: readonly Amount[]): void {
   for (const { cell } of parts) {
     let total = cell.posted
-    for (const [i, part] of parts.entries()) if (part.cell === cell) total += amounts[i] as Amount
+    for (let i = 0; i < parts.length; i++) if ((parts[i] as Part).cell === cell) total += amounts[i] as Amount
     if (total > AMOUNT_MAX)
       throw new RangeError(
         `settlement of ${id}: ${cell.counter.meter} of ${cell.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`,

@@ -1,5 +1,7 @@
 import type Database from 'better-sqlite3'
-import type { AdmissionRecord, Amount, EndingRecord, Ends, RecordQuery, RecordState, UsageRecord } from './ledger.js'
+import { AMOUNT_MAX } from './cells.js'
+import type { AdmissionRecord, Amount, EndedBy, EndingRecord, Ends, RecordQuery, RecordState, UsageRecord, UsageSource } from './ledger.js'
+import type { Part } from './parts.js'
 import type { IdRange } from './timeline.js'
 
 const ADMISSION = [
@@ -35,6 +37,8 @@ const ENDING = [
   'duration_ms',
 ] as const satisfies readonly (keyof EndingRecord)[]
 
+const ENDED_BY: ReadonlySet<EndedBy> = new Set(['provider', 'client', 'upstream_error', 'drain', 'recovery'])
+const SOURCES: ReadonlySet<UsageSource> = new Set(['provider', 'counted', 'estimate', 'none'])
 const RIAL: ReadonlySet<string> = new Set(['held_rial', 'cost_rial', 'overrun_rial'])
 
 type Value = string | number | bigint | null
@@ -87,9 +91,12 @@ export class Records {
     this.#last = db.prepare<[], string | null>('SELECT max(id) FROM records').pluck().get() ?? ''
   }
 
-  hold({ id, at, claims, record }: HoldRow): void {
-    const json = `[${claims.map(([counter, amount, ends]) => `[${counter},${amount},"${ends}"]`).join(',')}]`
-    this.#insertHold.run(id, at, json, ...admission(record, record))
+  /** The counters of its parts have ids by now. */
+  hold({ id, at, record, parts }: Omit<HoldRow, 'claims'> & { readonly parts: readonly Part[] }): void {
+    sound(id, record.held_tokens, record.held_rial)
+    let claims = ''
+    for (const { cell, amount, ends } of parts) claims += `${claims === '' ? '[' : ',['}${cell.id},${amount},"${ends}"]`
+    this.#insertHold.run(id, at, `[${claims}]`, ...admission(record, record))
   }
 
   /** An open hold becomes an ended record. Throws before it has changed anything. */
@@ -99,9 +106,17 @@ export class Records {
     posted: readonly PostedEntry[],
     ending: EndingRecord,
   ): void {
-    const json = `[${posted.map(([counter, amount]) => `[${counter},${amount}]`).join(',')}]`
+    const { input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, cost_rial, overrun_rial, status } = ending
+    sound(hold.id, input_tokens, cost_rial)
+    sound(hold.id, cached_input_tokens, overrun_rial)
+    sound(hold.id, output_tokens, 0n)
+    sound(hold.id, reasoning_tokens, 0n)
+    sound(hold.id, status, 0n)
+    if (!ENDED_BY.has(ending.ended_by) || !SOURCES.has(ending.usage_source)) throw new RangeError(`${hold.id}: it can not end like this`)
+    let entries = ''
+    for (const [counter, amount] of posted) entries += `${entries === '' ? '[' : ',['}${counter},${amount}]`
     // First what a wrong value can make fail, so that its hold stays as it is.
-    this.#insert.run(hold.id, hold.at, state, json, ...admission(hold.record, ending), ...ENDING.map(name => ending[name]))
+    this.#insert.run(hold.id, hold.at, state, `[${entries}]`, ...admission(hold.record, ending), ...ENDING.map(name => ending[name]))
     this.#deleteHold.run(hold.id)
     if (hold.id > this.#last) this.#last = hold.id
   }
@@ -139,6 +154,12 @@ export class Records {
       posted: (JSON.parse(json) as [number, number][]).map(([counter, amount]) => [counter, BigInt(amount)]),
     }))
   }
+}
+
+/** Throws a RangeError where a count or an amount of Rial is not what a record can hold. */
+function sound(id: string, count: number, rial: bigint): void {
+  if (Number.isSafeInteger(count) && count >= 0 && typeof rial === 'bigint' && rial >= 0n && rial <= AMOUNT_MAX) return
+  throw new RangeError(`${id}: a record holds whole numbers from 0 to ${AMOUNT_MAX}, not ${count} and ${rial}`)
 }
 
 function insert(table: string, columns: readonly string[]): string {

@@ -1,4 +1,4 @@
-import assert, { AssertionError } from 'node:assert/strict'
+import { AssertionError } from 'node:assert/strict'
 import Database from 'better-sqlite3'
 import { type AccountBook, Accounts, available, type Booking, sameCredit } from './accounts.js'
 import { Batches, type ObserveCommit, type Store } from './batch.js'
@@ -10,6 +10,7 @@ import type {
   Admission,
   Amount,
   Ceiling,
+  Claim,
   Counter,
   Credit,
   Difference,
@@ -302,29 +303,29 @@ class FileLedger implements SqliteLedger {
   #hold({ id, at, claims, record }: Hold): Admission {
     if (this.#open.has(id) || this.#records.ended(id)) throw new Error(`hold ${id}: this id was held before`)
     const parts: Part[] = []
-    const cells = claims.map(claim => this.#cells.find(claim.counter))
-    const ceilings = claims.map(claim => this.#ceiling(claim.ceiling, claim.counter.subject))
-    const readings = () => claims.map((claim, i) => reading(claim.counter, cells[i] as Cell, ceilings[i] as Amount | null))
-    for (const [i, claim] of claims.entries()) {
-      const cell = cells[i] as Cell
-      const ceiling = ceilings[i] as Amount | null
-      checkAmount(`hold ${id}: ${claim.counter.meter}`, claim.amount)
+    const asked: Asked[] = []
+    for (const claim of claims) {
+      asked.push({ claim, cell: this.#cells.find(claim.counter), ceiling: this.#ceiling(claim.ceiling, claim.counter.subject) })
+    }
+    for (const { claim, cell, ceiling } of asked) {
+      checkAmount(id, claim.counter.meter, claim.amount)
       claimed(parts, cell, claim)
       let total = cell.posted + cell.pending
       for (const part of parts) if (part.cell === cell) total += part.amount
       if (ceiling !== null && !(total <= ceiling)) {
-        const now = readings()
-        return { admitted: false, refused: claim, reading: now[i] as Reading, readings: now }
+        const readings = asked.map(readingOf)
+        return { admitted: false, refused: claim, reading: readings[claims.indexOf(claim)] as Reading, readings }
       }
       if (total > AMOUNT_MAX)
         throw new RangeError(`hold ${id}: ${claim.counter.meter} of ${claim.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`)
     }
     this.#write()
-    this.#records.hold({ id, at, record, claims: parts.map(({ cell, amount, ends }) => [this.#cells.idOf(cell), amount, ends]) })
+    for (const { cell } of parts) this.#cells.idOf(cell)
+    this.#records.hold({ id, at, record, parts })
     for (const { cell } of parts) if (!cell.stored) this.#cells.touch(cell)
     this.#add({ id, at, record, parts })
-    this.#latest = Math.max(this.#latest, at)
-    return { admitted: true, readings: readings() }
+    if (at > this.#latest) this.#latest = at
+    return { admitted: true, readings: asked.map(readingOf) }
   }
 
   #ceiling(ceiling: Ceiling, subject: string): Amount | null {
@@ -345,25 +346,32 @@ class FileLedger implements SqliteLedger {
   #end(id: string, state: Exclude<RecordState, 'held'>, record: EndingRecord, actual: Settlement['actual'] | null): Ending {
     const hold = this.#open.get(id)
     if (hold === undefined) return this.#records.ended(id) ? 'already_ended' : 'unknown'
-    const amounts = hold.parts.map(part => postedBy(id, part, actual))
+    const { parts } = hold
+    const amounts: Amount[] = []
     const entries: PostedEntry[] = []
-    for (const [i, { cell }] of hold.parts.entries()) {
-      const amount = amounts[i] as Amount
-      if (amount > 0n) entries.push([cell.id, amount])
+    for (const part of parts) {
+      const amount = postedBy(id, part, actual)
+      amounts.push(amount)
+      if (amount > 0n) entries.push([part.cell.id, amount])
     }
-    checkPosted(id, hold.parts, amounts)
+    checkPosted(id, parts, amounts)
     this.#write()
     this.#records.end(hold, state, entries, record)
     this.#timeline.note(id, hold.at)
     for (const verification of this.#verifications) verification.ended(id, entries)
     this.#open.delete(id)
     this.#heldRial -= hold.record.held_rial
-    for (const [i, { cell, amount }] of hold.parts.entries()) {
+    for (let i = 0; i < parts.length; i++) {
+      const { cell, amount } = parts[i] as Part
+      const posted = amounts[i] as Amount
       cell.pending -= amount
-      cell.posted += amounts[i] as Amount
       cell.holds--
-      assert(cell.pending >= 0n && cell.holds >= 0, `${cell.key}: pending ${cell.pending} in ${cell.holds} holds`)
-      if (amounts[i] !== 0n) this.#cells.touch(cell)
+      // Not as an argument of assert: its words would be made each time.
+      if (cell.pending < 0n || cell.holds < 0)
+        throw new AssertionError({ message: `${cell.key}: pending ${cell.pending} in ${cell.holds} holds` })
+      if (posted === 0n) continue
+      cell.posted += posted
+      this.#cells.touch(cell)
     }
     return 'ended'
   }
@@ -421,6 +429,17 @@ class FileLedger implements SqliteLedger {
 function isBroken(error: unknown): boolean {
   if (error instanceof Database.SqliteError) return !/^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/.test(error.code)
   return error instanceof AssertionError
+}
+
+/** A claim with the counter that it is asked of, and its ceiling as it is now. */
+interface Asked {
+  readonly claim: Claim
+  readonly cell: Cell
+  readonly ceiling: Amount | null
+}
+
+function readingOf({ claim, cell, ceiling }: Asked): Reading {
+  return reading(claim.counter, cell, ceiling)
 }
 
 function reading(counter: Counter, { posted, pending }: Cell, ceiling: Amount | null): Reading {

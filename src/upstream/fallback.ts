@@ -140,7 +140,8 @@ async function attempt(
   const body = target.outgoing ?? outgoing(target, endpoint.surface, question.stream, runtime.upstreams, ids)
   const headers = { ...fields(exchange, question.stream), ...provider.authorize(settings.api_key, settings), ...extra }
   exchange.marks.sent ??= services.clock.monotonic()
-  const transport = await enter(gate, exchange)
+  if (exchange.gone) throw leftEarly()
+  const transport = gate.free() ?? (await enter(gate, exchange))
   const started = new Attempt({
     call,
     settings,
@@ -177,7 +178,6 @@ async function attempt(
 
 /** Waits for a connection, in line. A client that leaves meanwhile is never sent for. */
 async function enter(gate: Gate, exchange: Exchange): Promise<Transport> {
-  if (exchange.gone) throw leftEarly()
   const { entered, leave } = gate.enter()
   exchange.onGone = () => leave(leftEarly())
   try {

@@ -1,5 +1,5 @@
 import { GatewayError } from '../errors.js'
-import type { Delivery, Receiver, Transport } from './providers/provider.js'
+import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
 
 export interface GateSettings {
   /** Requests under way at one time. */
@@ -48,12 +48,17 @@ export class Gate {
     return this.#line.size
   }
 
+  /** A connection, if one is free and nobody waits for it. */
+  free(): Transport | null {
+    if (this.#inside >= this.#settings.connections || this.#line.size > 0) return null
+    this.#inside++
+    return this.#pass()
+  }
+
   enter(): Entry {
     const { connections, queue } = this.#settings
-    if (this.#inside < connections && this.#line.size === 0) {
-      this.#inside++
-      return { entered: Promise.resolve(this.#pass()), leave: () => {} }
-    }
+    const free = this.free()
+    if (free !== null) return { entered: Promise.resolve(free), leave: () => {} }
     if (this.#line.size >= queue) {
       const entered = Promise.reject(
         overloaded(`The provider is busy: ${connections} requests are under way and ${this.#line.size} wait, which is all that may.`),
@@ -89,7 +94,7 @@ export class Gate {
     return { entered, leave }
   }
 
-  #leave(): void {
+  readonly #back = (): void => {
     this.#inside--
     for (const next of this.#line) {
       this.#line.delete(next)
@@ -100,16 +105,7 @@ export class Gate {
 
   /** Sends once, and gives the place back at the end of it. */
   #pass(): Transport {
-    let inside = true
-    const back = (): void => {
-      if (!inside) return
-      inside = false
-      this.#leave()
-    }
-    return {
-      send: (request, receiver) => new Passing(this.#transport.send(request, watched(receiver, back)), back),
-      close: async () => back(),
-    }
+    return new Pass(this.#transport, this.#back)
   }
 }
 
@@ -117,29 +113,27 @@ function overloaded(message: string): GatewayError {
   return new GatewayError('overloaded', message, { retryable: true, retryAfter: 1 })
 }
 
-function watched(receiver: Receiver, over: () => void): Receiver {
-  return {
-    ...(receiver.started === undefined ? {} : { started: () => receiver.started?.() }),
-    head: (status, headers) => receiver.head(status, headers),
-    data: chunk => receiver.data(chunk),
-    end: () => {
-      over()
-      receiver.end()
-    },
-    failed: failure => {
-      over()
-      receiver.failed(failure)
-    },
+/** One place inside: stands between a request and what sends it, and notices its end. */
+class Pass implements Transport, Delivery, Receiver {
+  readonly #transport: Transport
+  readonly #back: () => void
+  #inside = true
+  #delivery!: Delivery
+  #receiver!: Receiver
+
+  constructor(transport: Transport, back: () => void) {
+    this.#transport = transport
+    this.#back = back
   }
-}
 
-class Passing implements Delivery {
-  readonly #delivery: Delivery
-  readonly #over: () => void
+  send(request: TransportRequest, receiver: Receiver): Delivery {
+    this.#receiver = receiver
+    this.#delivery = this.#transport.send(request, this)
+    return this
+  }
 
-  constructor(delivery: Delivery, over: () => void) {
-    this.#delivery = delivery
-    this.#over = over
+  async close(): Promise<void> {
+    this.#over()
   }
 
   get sent(): boolean {
@@ -157,5 +151,33 @@ class Passing implements Delivery {
   abort(): void {
     this.#delivery.abort()
     this.#over()
+  }
+
+  started(): void {
+    this.#receiver.started?.()
+  }
+
+  head(status: number, headers: Parameters<Receiver['head']>[1]): void {
+    this.#receiver.head(status, headers)
+  }
+
+  data(chunk: Buffer): void {
+    this.#receiver.data(chunk)
+  }
+
+  end(): void {
+    this.#over()
+    this.#receiver.end()
+  }
+
+  failed(failure: TransportFailure): void {
+    this.#over()
+    this.#receiver.failed(failure)
+  }
+
+  #over(): void {
+    if (!this.#inside) return
+    this.#inside = false
+    this.#back()
   }
 }

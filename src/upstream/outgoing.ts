@@ -4,16 +4,32 @@ import type { Call } from './providers/provider.js'
 import type { Wires } from './upstream.js'
 
 /** One request to one target, for its translation. */
-export function callOf(target: Target, surface: Surface, stream: boolean, { id, created }: Pick<Call, 'id' | 'created'>): Call {
-  return {
-    id,
-    created,
-    surface,
-    model: target.model,
-    stream,
-    get body() {
-      return target.body
-    },
+export function callOf(target: Target, surface: Surface, stream: boolean, ids: Pick<Call, 'id' | 'created'>): Call {
+  return new TargetCall(target, surface, stream, ids)
+}
+
+/** The body of a large request is parsed when somebody asks for it. */
+class TargetCall implements Call {
+  readonly id: string
+  readonly created: number
+  readonly surface: Surface
+  readonly stream: boolean
+  readonly #target: Target
+
+  constructor(target: Target, surface: Surface, stream: boolean, { id, created }: Pick<Call, 'id' | 'created'>) {
+    this.#target = target
+    this.id = id
+    this.created = created
+    this.surface = surface
+    this.stream = stream
+  }
+
+  get model(): Call['model'] {
+    return this.#target.model
+  }
+
+  get body(): Call['body'] {
+    return this.#target.body
   }
 }
 

@@ -22,6 +22,35 @@ export function patch(text: string, replacements: Readonly<Record<string, string
   return patched.slice(0, open) + (empty ? missing.slice(0, -1) : missing) + patched.slice(open)
 }
 
+/**
+ * Patches the events of one stream. What stands before and at the patched members is the same from event to event with nearly all providers:
+ * it is looked through once, and then only compared.
+ */
+export class StreamPatch {
+  #id: unknown
+  #model: unknown
+  /** As the provider writes it, up to the end of the last patched value; and as the client gets it. */
+  #written = ''
+  #told = ''
+
+  /** `text` with `id` and `model` replaced where they are not `null`. `had`: what they are in it, by JSON.parse. */
+  apply(text: string, id: string | null, model: string | null, had: { readonly id?: unknown; readonly model?: unknown }): string {
+    const from = this.#written.length
+    if (from > 0 && had.id === this.#id && had.model === this.#model && text.startsWith(this.#written)) {
+      // Of several members of one name the last counts.
+      if (!text.includes('"id"', from) && !text.includes('"model"', from)) return this.#told + text.slice(from)
+    }
+    const patched = patch(text, { ...(model === null ? {} : { model }), ...(id === null ? {} : { id }) })
+    const ends = [id === null ? null : memberValue(text, 'id'), model === null ? null : memberValue(text, 'model')]
+    const end = Math.max(...ends.map(span => span?.end ?? 0))
+    this.#id = had.id
+    this.#model = had.model
+    this.#written = text.slice(0, end)
+    this.#told = patched.slice(0, patched.length - (text.length - end))
+    return patched
+  }
+}
+
 interface Span {
   readonly start: number
   readonly end: number

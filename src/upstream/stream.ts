@@ -2,7 +2,7 @@ import type { Endpoint } from '../endpoints/endpoint.js'
 import { isGatewayError } from '../errors.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
 import { ChunkRules, isUsageOnly } from './chunks.js'
-import { patch } from './patch.js'
+import { StreamPatch } from './patch.js'
 import { type Call, type EventTranslator, ProviderFailure, type SseEvent, type Wire } from './providers/provider.js'
 import { SseParser } from './sse.js'
 
@@ -37,6 +37,7 @@ export interface StreamFacts {
 export class AnswerStream {
   readonly #facts: StreamFacts
   readonly #parser = new SseParser()
+  readonly #patch = new StreamPatch()
   readonly #rules: ChunkRules
   readonly #translator: EventTranslator | null
   #sink: Sink | null = null
@@ -161,7 +162,7 @@ export class AnswerStream {
       data = JSON.stringify(chunk)
     } else {
       data = text
-      if (model !== null || id !== null) data = patch(data, { ...(model === null ? {} : { model }), ...(id === null ? {} : { id }) })
+      if (model !== null || id !== null) data = this.#patch.apply(data, id, model, chunk)
       if (data.includes('\n')) data = data.replaceAll('\n', ' ')
     }
     if (isUsageOnly(chunk as JsonObject)) {

@@ -1,6 +1,6 @@
 import { GatewayError, isGatewayError } from '../errors.js'
 import type { Target } from '../understand.js'
-import type { Health } from './health.js'
+import type { Condition, Health } from './health.js'
 import { TargetFailure, troubleOf } from './trouble.js'
 
 /** Pause before a target is asked again: at most this at first, doubled with each further one. Milliseconds. */
@@ -8,6 +8,9 @@ const BACKOFF_MS = 250
 const BACKOFF_MAX_MS = 4_000
 /** A provider that wants more time than this has to be asked by the client itself. Milliseconds. */
 const PATIENCE_MS = 5_000
+
+/** Whose turn it is first. */
+const TURNS: readonly (readonly Condition[])[] = [['up', 'probe'], ['doubtful']]
 
 export interface TriesFacts {
   /** In the order in which they are to be tried. */
@@ -53,7 +56,7 @@ export class Tries {
   next(now: number): Step | null {
     const { attempts, deadline, health } = this.#facts
     if (this.#begun >= attempts || (this.#begun > 0 && now >= deadline)) return null
-    for (const conditions of [['up', 'probe'], ['doubtful']]) {
+    for (const conditions of TURNS) {
       const index = this.#untried.findIndex(target => conditions.includes(health.condition(target.name, now)))
       if (index >= 0) return this.#begin(this.#untried.splice(index, 1)[0] as Target, 0)
     }

@@ -1,12 +1,16 @@
 /* A process that has a ledger, for tests that refuse it one, kill it, or take its disk away. */
 import { writeSync } from 'node:fs'
+import { copyLedger } from '../../src/control/copy.js'
 import { requestIds, ulids } from '../../src/ids.js'
 import { openLedger } from '../../src/ledger/sqlite.js'
+import { windows } from '../../src/ledger/windows.js'
 import { admissionRecord, endingRecord } from './figures.js'
 import { claim } from './script.js'
 
 const [, , verb = '', path = '', durability = 'process'] = process.argv
 const newId = requestIds(ulids())
+const find = windows('UTC', 'gregorian')
+const DAY = 86_400_000
 const say = (value: unknown) => write(`${typeof value === 'string' ? value : JSON.stringify(value)}\n`)
 
 /** Waits for a reader that is behind: a pipe may be set so that it does not wait by itself. */
@@ -19,9 +23,9 @@ function write(text: string): void {
     }
   }
 }
-const hold = (id: string) => ({
+const hold = (id: string, at = Date.now()) => ({
   id,
-  at: Date.now(),
+  at,
   claims: [claim('tokens/a/day@0=5'), claim('requests/a/day@0=1:counted')],
   record: admissionRecord(),
 })
@@ -51,6 +55,36 @@ if (verb === 'open' || verb === 'open-as-nobody') {
   await ledger.hold(hold(left))
   say(`held ${left}`)
   await Promise.all(Array.from({ length: 64 }, one))
+} else if (verb === 'cycles') {
+  // Work, pruning of half of it, a backup, and a new start, over and over; what it is at is said before it begins.
+  const dayOf = (at: number) => find('day', at)
+  for (let cycle = 0; ; cycle++) {
+    say('at opening')
+    const ledger = await openLedger({ path, durability: 'power', create: true })
+    await ledger.recover(Date.now())
+    say('at work')
+    await Promise.all(
+      Array.from({ length: 12 }, async (_, i) => {
+        const at = Date.now() - (i % 2) * DAY
+        const id = newId(at)
+        await ledger.hold(hold(id, at))
+        say(`held ${id}`)
+        await ledger.settle(id, { state: 'settled', actual: { tokens: 3n }, record: endingRecord() })
+        say(`settled ${id}`)
+      }),
+    )
+    say('at pruning')
+    for (let from: string | null = ''; from !== null; ) {
+      const { next }: { next: string | null } = await ledger.prune({ before: dayOf(Date.now()).start, dayOf, from })
+      from = next
+    }
+    say('at backup')
+    const copy = `${path}.${process.pid}-${cycle}.copy`
+    await copyLedger(ledger, copy)
+    say(`copied ${copy}`)
+    say('at closing')
+    await ledger.close()
+  }
 } else if (verb === 'fill') {
   const ledger = await openLedger({ path, durability: 'process', create: true })
   const admitted: string[] = []

@@ -245,7 +245,7 @@ t.test('a file that is no whole database without its log is not gone on with', a
   await ledger.close()
   rmSync(`${copy}-wal`)
   const torn = readFileSync(copy)
-  torn.fill(0, torn.length - 2048)
+  torn.fill(0, 2 * 2048, 6 * 2048)
   writeFileSync(copy, torn)
   await t.rejects(opening(copy, true), { message: /(is damaged|is no whole database without that log .*): restore a backup/ })
   await t.rejects(opening(copy), { message: /is missing or empty/ })

@@ -35,15 +35,15 @@ t.test('what a part leaves behind', async t => {
   ]
   for (const [ends, actual, expected] of rows)
     t.equal(postedBy('r1', part(of, 5n, ends), actual), expected, `${ends} ${String(actual?.tokens)}`)
-  t.throws(() => postedBy('r1', part(of, 5n), { tokens: -1n }), { message: /^settlement of r1: tokens: an amount is a bigint from 0 to/ })
+  t.throws(() => postedBy('r1', part(of, 5n), { tokens: -1n }), { message: /^r1: tokens: an amount is a bigint from 0 to/ })
 })
 
 t.test('an amount is a bigint from 0 to 2^53 - 1', async t => {
-  for (const amount of [0n, 1n, AMOUNT_MAX]) t.doesNotThrow(() => checkAmount('x', amount))
+  for (const amount of [0n, 1n, AMOUNT_MAX]) t.doesNotThrow(() => checkAmount('r1', 'x', amount))
   for (const amount of [-1n, AMOUNT_MAX + 1n, 1, null]) {
-    t.throws(() => checkAmount('x', amount as bigint), {
+    t.throws(() => checkAmount('r1', 'x', amount as bigint), {
       name: 'RangeError',
-      message: `x: an amount is a bigint from 0 to 9007199254740991, not ${amount}`,
+      message: `r1: x: an amount is a bigint from 0 to 9007199254740991, not ${amount}`,
     })
   }
 })

@@ -3,6 +3,13 @@ import t, { type Test } from 'tap'
 import { asked, heldRecord, Records } from '../../src/ledger/records.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { admissionRecord, endingRecord } from './figures.js'
+import { counter } from './script.js'
+
+const part = {
+  cell: { id: 3, key: '', counter: counter('tokens/a/day@0'), posted: 0n, pending: 0n, holds: 0, stored: true, dirty: false },
+  ends: 'counted' as const,
+  amount: 7n,
+}
 
 function records(t: Test) {
   const db = new Database(':memory:')
@@ -33,7 +40,7 @@ t.test('a record is read as it was written', async t => {
     ['b', false],
   ] as const) {
     const record = admissionRecord({ stream, held_rial: 2n ** 53n - 1n })
-    found.hold({ id, at: 5, record, claims: [[3, 7n, 'counted']] })
+    found.hold({ id, at: 5, record, parts: [part] })
     found.end({ id, at: 5, record }, 'partial', [[3, 7n]], endingRecord({ cost_rial: 9n, ttft_ms: null }))
     t.strictSame(found.chunk(whole, {}).at(-1), {
       id,
@@ -51,7 +58,7 @@ t.test('a record is read as it was written', async t => {
 
 t.test('an open hold is read as it was written; what is no text where one belongs is told', async t => {
   const { db, records: found } = records(t)
-  found.hold({ id: 'a', at: 5, record: admissionRecord(), claims: [[3, 7n, 'counted']] })
+  found.hold({ id: 'a', at: 5, record: admissionRecord(), parts: [part] })
   t.strictSame(found.holds(), [{ id: 'a', at: 5, claims: [[3, 7n, 'counted']], record: admissionRecord() }])
   db.exec('DROP TABLE holds; CREATE TABLE holds AS SELECT 1 AS id, 5 AS at, 6 AS claims, * FROM (SELECT * FROM records LIMIT 0)')
   const columns = Object.keys(admissionRecord()).join(', ')

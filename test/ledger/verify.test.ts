@@ -31,7 +31,7 @@ function books(t: Test): Books {
       return [cells.idOf(cell), amount] as const
     })
     const hold = { id, at: AT, record: admissionRecord() }
-    records.hold({ ...hold, claims: [] })
+    records.hold({ ...hold, parts: [] })
     records.end(hold, 'settled', entries, endingRecord())
     cells.flush()
     return entries
@@ -103,7 +103,7 @@ t.test('what ends while it is summed up is counted once, whether its place has b
   const entries = [[cells.idOf(cell), 3n]] as const
   const end = (id: string): void => {
     const hold = { id, at: AT, record: admissionRecord() }
-    records.hold({ ...hold, claims: [] })
+    records.hold({ ...hold, parts: [] })
     records.end(hold, 'settled', entries, endingRecord())
     cell.posted += 3n
     cells.touch(cell)

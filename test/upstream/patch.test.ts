@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { patch } from '../../src/upstream/patch.js'
+import { patch, StreamPatch } from '../../src/upstream/patch.js'
 
 const NAMES = ['id', 'model'] as const
 
@@ -101,4 +101,37 @@ t.test('time grows with the text and no faster', async t => {
 
 t.test('values that stand alone are valid JSON here', async () => {
   fc.assert(fc.property(value, given => void JSON.parse(given)))
+})
+
+t.test('the events of a stream come out as each by itself would', async () => {
+  const member = fc.oneof(
+    fc.constantFrom(
+      '"id":"a"',
+      '"model":"m"',
+      '"id":"b"',
+      '"object":"chunk"',
+      '"choices":[{"id":"c","model":"d"}]',
+      '"content":"\\"id\\""',
+    ),
+    fc.tuple(fc.constantFrom('"created"', '"x"'), value).map(parts => parts.join(':')),
+  )
+  const event = fc.oneof(
+    fc.array(member, { maxLength: 4 }).map(rest => `{${['"id":"a"', '"model":"m"', ...rest].join(',')}}`),
+    fc.array(member, { maxLength: 5 }).map(members => `{${members.join(',')}}`),
+  )
+  const wanted = fc.tuple(fc.constantFrom(null, 'a', 'chatcmpl-1'), fc.constantFrom(null, 'up/m'))
+  fc.assert(
+    fc.property(fc.array(event, { minLength: 1, maxLength: 6 }), wanted, (events, [id, model]) => {
+      const stream = new StreamPatch()
+      for (const text of events) {
+        const had = JSON.parse(text)
+        // As a stream does it: what is right already stays.
+        const newId = had.id === id ? null : id
+        const newModel = had.model === model ? null : model
+        const replacements = { ...(newModel === null ? {} : { model: newModel }), ...(newId === null ? {} : { id: newId }) }
+        strictEqual(stream.apply(text, newId, newModel, had), patch(text, replacements))
+      }
+    }),
+    { numRuns: 5000 },
+  )
 })

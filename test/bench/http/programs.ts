@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+export const SECRET = 'mgk_bench_0123456789abcdef0123456789abcdef'
+const HERE = import.meta.dirname
+const ROOT = join(HERE, '..', '..', '..', '..')
+
+/** A program under measurement, or one that is needed for it. */
+export interface Program {
+  readonly name: string
+  readonly port: number
+  readonly pid: number
+  /** Of the page of metrics and probes, where there is one. */
+  readonly ops: number | null
+  /** Milliseconds from its start until it said that it listens. */
+  readonly startedMs: number
+  stop(): Promise<void>
+}
+
+/** CPU numbers: what is measured has the first to itself, the provider and the load share the second. */
+const CORE = { measured: '0', others: '1' } as const
+
+export function far(): Promise<Program> {
+  return node('far', 'others', [join(HERE, 'far.js')])
+}
+
+export function pipe(origin: string): Promise<Program> {
+  return node('pipe', 'measured', [join(HERE, 'pipe.js'), origin])
+}
+
+export interface GatewayFacts {
+  readonly name: string
+  readonly durability: 'process' | 'power'
+  /** Where its config, its ledger and its log lie. */
+  readonly folder: string
+  readonly origin: string
+  readonly keys?: number
+  readonly models?: number
+}
+
+/** The gateway with everything on, logging to a file. */
+export async function gateway(facts: GatewayFacts): Promise<Program> {
+  const file = join(facts.folder, `${facts.name}.yaml`)
+  writeFileSync(file, yaml(facts))
+  return node(
+    facts.name,
+    'measured',
+    [join(ROOT, 'dist', 'src', 'bin.js'), 'serve', '--config', file],
+    join(facts.folder, `${facts.name}.log`),
+  )
+}
+
+/** Every ceiling is set, and none is reached. */
+export function yaml({ name, durability, folder, origin, keys = 1, models = 1 }: GatewayFacts): string {
+  const sha = createHash('sha256').update(SECRET).digest('hex')
+  const key = (id: string, digest: string): string =>
+    `  ${id}: {account: acme, plan: paid, sha256: ${digest}, budget: {daily_tokens: 900000000000, daily_rial: 900000000000, monthly_rial: 9000000000000}}\n`
+  let others = ''
+  for (let i = 1; i < keys; i++) others += key(`app-${i}`, createHash('sha256').update(`key ${i}`).digest('hex'))
+  let catalog = ''
+  for (let i = 1; i < models; i++)
+    catalog += `  up/model-${i}: {price: {input: 20000, output: 60000}, max_output_tokens: 4096, default_max_tokens: 512}\n`
+  return `listen: 127.0.0.1:0
+ops: 127.0.0.1:0
+ledger: {path: ${join(folder, `${name}.db`)}, durability: ${durability}}
+policies: [auth, rate, budget, hold]
+log: {format: json}
+providers:
+  up: {kind: openai, base_url: ${origin}/v1, api_key: sk-bench, max_connections: 2048}
+models:
+  up/bench: {price: {input: 20000, output: 60000}, max_output_tokens: 4096, default_max_tokens: 512}
+${catalog}plans:
+  paid: {requests_per_minute: 100000000, requests_per_hour: 1000000000, requests_per_day: 10000000000, tokens_per_minute: 900000000000}
+accounts:
+  acme: {opening_balance_rial: 9000000000000}
+keys:
+${key('bench', sha)}${others}`
+}
+
+async function node(name: string, on: keyof typeof CORE, args: readonly string[], log?: string): Promise<Program> {
+  const started = performance.now()
+  const output = log === undefined ? ('pipe' as const) : openSync(log, 'w')
+  const child = spawn('taskset', ['-c', CORE[on], process.execPath, ...args], { stdio: ['ignore', output, 'inherit'] })
+  const ends = new Promise<never>((_, reject) => child.once('exit', code => reject(new Error(`${name} ended with ${code}`))))
+  ends.catch(() => {})
+  const told = await Promise.race([log === undefined ? said(child) : logged(log), ends])
+  return { name, ...told, pid: child.pid as number, startedMs: performance.now() - started, stop: () => ended(child) }
+}
+
+type Ports = Pick<Program, 'port' | 'ops'>
+
+function said(child: ChildProcess): Promise<Ports> {
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
+  return new Promise(resolve => lines.once('line', line => resolve({ port: (JSON.parse(line) as { port: number }).port, ops: null })))
+}
+
+async function logged(file: string): Promise<Ports> {
+  for (;;) {
+    const text = readFileSync(file, 'utf8')
+    const port = /"message":"listening","address":"http:\/\/127.0.0.1:(\d+)"/.exec(text)?.[1]
+    const ops = /"message":"ops","address":"http:\/\/127.0.0.1:(\d+)"/.exec(text)?.[1]
+    if (port !== undefined && ops !== undefined) return { port: Number(port), ops: Number(ops) }
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
+}
+
+/** A plain reverse proxy in front of `origin`. */
+export async function nginx(folder: string, origin: string, port: number): Promise<Program> {
+  const started = performance.now()
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(
+    file,
+    `worker_processes 1; daemon off; pid ${folder}/nginx.pid; error_log ${folder}/nginx.log error;
+events { worker_connections 8192; }
+http {
+  access_log off; client_body_buffer_size 64m; client_max_body_size 64m; client_body_temp_path ${folder}; proxy_temp_path ${folder};
+  fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
+  keepalive_requests 1000000000;
+  upstream far { server ${origin.replace('http://', '')}; keepalive 1024; keepalive_requests 1000000000; }
+  server { listen 127.0.0.1:${port} backlog=4096; location / { proxy_pass http://far; proxy_http_version 1.1; proxy_set_header connection ""; proxy_buffering off; } }
+}`,
+  )
+  const child = spawn('taskset', ['-c', CORE.measured, 'nginx', '-c', file, '-p', folder], { stdio: 'ignore' })
+  for (let i = 0; i < 100; i++) {
+    await new Promise(resolve => setTimeout(resolve, 20))
+    if (
+      await fetch(`http://127.0.0.1:${port}/`).then(
+        () => true,
+        () => false,
+      )
+    )
+      break
+  }
+  return { name: 'nginx', port, ops: null, pid: child.pid as number, startedMs: performance.now() - started, stop: () => ended(child) }
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise(resolve => {
+    if (child.exitCode !== null) return resolve()
+    child.once('exit', () => resolve())
+    child.kill('SIGTERM')
+  })
+}
+
+/** Nanoseconds of CPU time that a process and its children have used so far, all their threads together. */
+export function cpuOf(pid: number): number {
+  let sum = 0
+  for (const one of [pid, ...childrenOf(pid)]) {
+    for (const thread of readdirSync(`/proc/${one}/task`)) {
+      sum += Number(readFileSync(`/proc/${one}/task/${thread}/schedstat`, 'utf8').split(' ')[0])
+    }
+  }
+  return sum
+}
+
+/** Bytes of memory that a process and its children have resident. */
+export function rssOf(pid: number): number {
+  let sum = 0
+  for (const one of [pid, ...childrenOf(pid)])
+    sum += Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${one}/status`, 'utf8'))?.[1] ?? 0) * 1024
+  return sum
+}
+
+function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+}
