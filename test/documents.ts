@@ -29,6 +29,7 @@ export async function documents(): Promise<Map<string, string>> {
       metrics: metrics(),
     },
     'src/README.md': { codes: codes() },
+    'src/SECURITY.md': { dependencies: dependencies() },
     'src/metering/README.md': { estimates: qualityTables(textSamples(), toolSamples()) },
   }
   return new Map(Object.entries(parts).map(([path, given]) => [path, filled(readFileSync(ROOT + path, 'utf8'), given)]))
@@ -54,6 +55,24 @@ function codes(): string {
     shouldRetry === undefined ? '' : code(String(shouldRetry)),
   ])
   return table(['status', 'code', 'type', '`x-should-retry`'], rows)
+}
+
+/** Everything that is installed at run time: the packages that are named first, then what these need. */
+function dependencies(): string {
+  const read = (file: string) => JSON.parse(readFileSync(ROOT + file, 'utf8'))
+  const { dependencies: named } = read('package.json') as { dependencies: Record<string, string> }
+  const { packages } = read('package-lock.json') as { packages: Record<string, { version: string; license?: string; dev?: boolean }> }
+  const rows = Object.entries(packages)
+    .filter(([path, { dev }]) => path !== '' && dev !== true)
+    .map(([path, { version, license = '' }]) => {
+      const name = path.replace(/^.*node_modules\//, '')
+      return { name, cells: [code(name), version, license, name in named ? 'yes' : ''] }
+    })
+    .sort((a, b) => Number(b.name in named) - Number(a.name in named) || (a.name < b.name ? -1 : 1))
+  return table(
+    ['package', 'version', 'licence', 'named by the gateway'],
+    rows.map(({ cells }) => cells),
+  )
 }
 
 /** Name, type, labels and meaning of every metric of the gateway's own. */

@@ -126,11 +126,15 @@ function greet(gateway: Gateway, io: Io, log: Log): void {
   const { config, listener, ops, admin, adminToken } = gateway
   const address = `${config.tls === null ? 'http' : 'https'}://${shown(listener.host)}:${listener.port}`
   if (process.stdout.isTTY !== true) {
-    log.info('listening', { address, version: VERSION, file: config.file })
-    if (ops !== null) log.info('ops', { address: `http://${shown(ops.host)}:${ops.port}` })
-    if (admin !== null) {
-      log.info('admin', { address: `http://${shown(admin.host)}:${admin.port}` })
-      if (config.admin_token === null) log.warn('nobody can open the page: its token is shown on a terminal only; set admin_token')
+    log.info('listening', {
+      address,
+      ...(ops === null ? {} : { ops: `http://${shown(ops.host)}:${ops.port}` }),
+      ...(admin === null ? {} : { admin: `http://${shown(admin.host)}:${admin.port}` }),
+      version: VERSION,
+      file: config.file,
+    })
+    if (admin !== null && config.admin_token === null) {
+      log.warn('nobody can open the page: its token is shown on a terminal only; set admin_token')
     }
     return
   }

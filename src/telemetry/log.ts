@@ -53,6 +53,9 @@ export interface Fields {
   readonly code?: string
   readonly status?: number
   readonly address?: string
+  /** Addresses of the other listeners. */
+  readonly ops?: string
+  readonly admin?: string
   readonly file?: string
   readonly signal?: string
   readonly version?: string

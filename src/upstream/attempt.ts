@@ -22,7 +22,7 @@ import { TargetFailure } from './trouble.js'
 import type { WholeAnswer } from './whole.js'
 
 /** The most that a whole answer may have, in bytes; and what is read of an error. */
-export const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+export const ANSWER_BYTES_MAX = 40 * 1024 * 1024
 const ERROR_BYTES_MAX = 64 * 1024
 /** A stream that was accepted and stays silent is taken as begun after this time, so that the client can be kept alive. Milliseconds. */
 export const SILENCE_MS = 15_000

@@ -20,7 +20,7 @@ interface Running extends RunningGateway {
 async function running(t: Test, given: Parameters<typeof yaml>[1] = {}): Promise<Running> {
   const far = await provider(t, says({ text: ANSWER, usage: { prompt_tokens: 30, completion_tokens: 20, total_tokens: 50 } }))
   const started = await gateway(t, yaml(far.url, { more: MORE, ...given }))
-  const { address } = await started.line('admin')
+  const { admin: address } = await started.line('listening')
   return { ...started, page: address }
 }
 
@@ -225,7 +225,7 @@ t.test('what is under way is shown, with what is held for it', async t => {
     json(answer, 400, { error: { message: 'no' } })
   })
   const { post, get, line } = await gateway(t, yaml(far.url, { more: MORE }))
-  const { address } = await line('admin')
+  const { admin: address } = await line('listening')
   const asked = post('/v1/chat/completions', chat())
   const until = async (found: (live: { running: { count: number; oldest: { stage: string; held_rial: string }[] } }) => boolean) => {
     for (;;) {
@@ -289,13 +289,13 @@ t.test('a reload changes the token, and takes the new place of a line', async t 
 t.test('without admin there is no page, and nothing is kept for it', async t => {
   const far = await provider(t)
   const { lines } = await gateway(t, yaml(far.url))
-  t.notOk(lines().some(({ message }) => message === 'admin'))
+  t.notOk(lines().some(({ admin }) => admin !== undefined))
 })
 
 t.test('a token that nobody was shown is said to be none', async t => {
   const far = await provider(t)
   const { line, get, output } = await gateway(t, yaml(far.url, { more: 'admin: 127.0.0.1:0\n' }))
-  const { address } = await line('admin')
+  const { admin: address } = await line('listening')
   t.match(await line('nobody can open the page'), { level: 'warn' })
   t.equal((await get(`${address}/api/about`, OPEN)).status, 401)
   t.notMatch(output(), /mgp_/)

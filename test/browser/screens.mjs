@@ -46,6 +46,8 @@ const story = [{ role: 'user', content: long }]
 
 /** Two weeks of records, with quiet weekends. */
 async function past(folder) {
+  // So that the pictures show gateway.yaml by its name alone.
+  process.chdir(folder)
   mkdirSync(join(folder, 'data'))
   const ledger = await openLedger({ path: join(folder, 'data', 'ledger.db'), durability: 'process', create: true })
   const newId = requestIds(ulids())

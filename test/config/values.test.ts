@@ -79,6 +79,10 @@ t.test('decimals are exact', async t => {
   t.strictSame(parseDecimal('.5'), { numerator: 5n, denominator: 10n })
   t.strictSame(parseDecimal('1e-3'), { numerator: 1n, denominator: 1000n })
   t.strictSame(parseDecimal('+12E2'), { numerator: 1200n, denominator: 1n })
+  t.strictSame(parseDecimal('1e30'), { numerator: 10n ** 30n, denominator: 1n })
+  t.strictSame(parseDecimal('1e-30'), { numerator: 1n, denominator: 10n ** 30n })
+  t.strictSame(parseDecimal('9'.repeat(60)), { numerator: BigInt('9'.repeat(60)), denominator: 1n })
+  t.equal(parseDecimal('9'.repeat(61)), null)
   for (const text of ['', '.', '-1', '0x10', '1_000', 'e3', '1e31', '1e', '1.2.3', ' 1', '.inf']) t.equal(parseDecimal(text), null, text)
 })
 

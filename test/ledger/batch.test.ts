@@ -14,7 +14,9 @@ class Noted implements Store {
     this.log.push(what)
     return what
   }
+  commits = 0
   commit(): boolean {
+    this.commits++
     if (!this.written) return false
     this.#note('commit')
     this.written = false
@@ -173,4 +175,61 @@ t.test('stop: what was asked for before comes to its end, what is asked for afte
   t.equal(await before, 'a')
   await group.stop('again')
   t.equal(group.failure, 'closed')
+})
+
+t.test('a task has the store to itself: it waits for what is being written, and nothing is written until it is over', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  const first = group.run(() => store.write('a'))
+  let open = () => {}
+  const gate = new Promise<void>(resolve => {
+    open = resolve
+  })
+  const tasks = ['one', 'two'].map(name =>
+    group.between(async () => {
+      store.log.push(name)
+      await gate
+    }),
+  )
+  await first
+  const second = group.run(() => store.write('b'))
+  await new Promise(resolve => setTimeout(resolve, 5))
+  t.strictSame(store.log, ['a', 'commit', 'sync', '1 operations', 'one'])
+  open()
+  await Promise.all([...tasks, second])
+  t.strictSame(store.log.slice(4), ['one', 'two', 'b', 'commit', 'sync', '1 operations'])
+})
+
+t.test('a task alone commits nothing', async t => {
+  const store = new Noted()
+  let ran = 0
+  await batches(store).between(async () => {
+    ran++
+  })
+  t.strictSame([ran, store.commits], [1, 0])
+})
+
+t.test('a task that rejects has failed the store; those that wait are rejected, and all that follow', async t => {
+  const store = new Noted()
+  const group = batches(store)
+  const gone = { code: 'ledger_unavailable', cause: { message: /no checkpoint/ } }
+  const first = group.between(async () => {
+    throw new Error('no checkpoint')
+  })
+  const next = group.between(async () => {})
+  await Promise.all([t.rejects(first, gone), t.rejects(next, gone)])
+  await t.rejects(
+    group.between(async () => {}),
+    gone,
+  )
+  t.match(group.failure, /no checkpoint/)
+})
+
+t.test('a store that is known to be lost answers nothing more, and the first reason is the one that is told', async t => {
+  const group = batches(new Noted())
+  const waiting = group.run(() => 1)
+  group.fail(new Error('removed'))
+  group.fail(new Error('replaced'))
+  await t.rejects(waiting, { code: 'ledger_unavailable', cause: { message: /removed/ } })
+  t.match(group.failure, /could not be written: removed\./)
 })

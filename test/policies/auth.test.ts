@@ -40,3 +40,49 @@ t.test('an unknown, a disabled and an expired key are told the very same', async
     t.strictSame(asks(`Bearer ${secret}`), invalid, secret.slice(0, 40))
   }
 })
+
+t.test('how long a wrong key takes says nothing of how much of it is right', async t => {
+  const right = `mgk_${'k'.repeat(39)}`
+  const policy = auth({} as never, host([keyOf({ name: 'a', sha256: sha256(right) })]))
+  const kinds = { near: `${right.slice(0, -1)}x`, far: `x${right.slice(1)}` }
+  const times = { near: [] as number[], far: [] as number[] }
+  const ask = (kind: keyof typeof kinds): void => {
+    const exchange = asked({ headers: { authorization: `Bearer ${kinds[kind]}` } })
+    const from = process.hrtime.bigint()
+    try {
+      policy.identify?.(exchange)
+    } catch {
+      // Refused, as it should be.
+    }
+    times[kind].push(Number(process.hrtime.bigint() - from))
+  }
+  // What a machine does besides is in both alike: they take turns, at random.
+  for (let i = 0; i < 40_000; i++) ask(Math.random() < 0.5 ? 'near' : 'far')
+  const { near, far } = times
+  const z = welch(middle(near.slice(1_000)), middle(far.slice(1_000)))
+  t.comment(`${near.length + far.length} tries, t = ${z.toFixed(2)}`)
+  t.ok(Math.abs(z) < 5, `t = ${z}`)
+  // The comparison that it must not be: byte by byte, it shows at once.
+  const slow = (kind: keyof typeof kinds): number => {
+    const given = kinds[kind]
+    const from = process.hrtime.bigint()
+    for (let n = 0; n < 50; n++) for (let i = 0; i < right.length && right.charCodeAt(i) === given.charCodeAt(i); i++);
+    return Number(process.hrtime.bigint() - from)
+  }
+  const shown = { near: [] as number[], far: [] as number[] }
+  for (let i = 0; i < 4_000; i++) for (const kind of ['near', 'far'] as const) shown[kind].push(slow(kind))
+  t.ok(Math.abs(welch(middle(shown.near), middle(shown.far))) > 5, 'this test sees a difference where there is one')
+})
+
+/** Without the tenth that took longest: a collection of garbage, another process. */
+function middle(times: readonly number[]): number[] {
+  return [...times].sort((a, b) => a - b).slice(0, Math.floor(times.length * 0.9))
+}
+
+/** Welch's t: beyond 4.5, two sets of times differ by more than chance. */
+function welch(a: readonly number[], b: readonly number[]): number {
+  const mean = (of: readonly number[]): number => of.reduce((all, one) => all + one, 0) / of.length
+  const variance = (of: readonly number[], at: number): number => of.reduce((all, one) => all + (one - at) ** 2, 0) / (of.length - 1)
+  const [ma, mb] = [mean(a), mean(b)]
+  return (ma - mb) / Math.sqrt(variance(a, ma) / a.length + variance(b, mb) / b.length)
+}

@@ -12,6 +12,8 @@ export interface Fault {
   readonly whole?: string
   readonly stream?: string
   readonly all?: string
+  /** It brings much: what it takes of memory is measured of it alone, however long it takes. */
+  readonly large?: true
   /** A whole answer comes, and more behind it, so that its connection is of no use any more. */
   readonly spoils?: true
 }
@@ -219,13 +221,20 @@ export const faults = (decoy: string): readonly Fault[] => [
   },
   {
     name: 'a body of 256 MB',
+    large: true,
     act: floods(http(200, [JSON_TYPE, 'content-length: 268435456']), ' '.repeat(65_536), 268_435_456),
     ...both(NO_ANSWER),
   },
-  { name: 'a body without end', act: floods(http(200, [JSON_TYPE]), ' '.repeat(65_536), 1e12), whole: `${NO_ANSWER} or ${SLOW}` },
-  { name: 'a line without end', act: floods(`${http(200, [SSE_TYPE])}data: `, 'a'.repeat(65_536), 1e12), stream: NO_ANSWER },
+  {
+    name: 'a body without end',
+    large: true,
+    act: floods(http(200, [JSON_TYPE]), ' '.repeat(65_536), 1e12),
+    whole: `${NO_ANSWER} or ${SLOW}`,
+  },
+  { name: 'a line without end', large: true, act: floods(`${http(200, [SSE_TYPE])}data: `, 'a'.repeat(65_536), 1e12), stream: NO_ANSWER },
   {
     name: 'a line without end, after a word',
+    large: true,
     act: floods(`${http(200, [SSE_TYPE])}${ROLE}${WORD}data: `, 'a'.repeat(65_536), 1e12),
     stream: CUT,
   },
@@ -313,7 +322,7 @@ export const faults = (decoy: string): readonly Fault[] => [
     act: says(http(502, sized('<html>Bad</html>', 'content-type: text/html'), '<html>Bad</html>')),
     ...both(DOWN),
   },
-  { name: '500 with a body of 64 MB', act: floods(http(500, [JSON_TYPE]), ' '.repeat(65_536), 67_108_864), ...both(DOWN) },
+  { name: '500 with a body of 64 MB', large: true, act: floods(http(500, [JSON_TYPE]), ' '.repeat(65_536), 67_108_864), ...both(DOWN) },
   { name: '500, and silence in its body', act: says(http(500, [JSON_TYPE, 'content-length: 500'], '{"error":')), ...both(DOWN) },
   { name: '500, and reset in its body', act: thenResets(http(500, [JSON_TYPE, 'content-length: 500'], '{"error":')), ...both(DOWN) },
 ]

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort } from 'node:worker_threads'
@@ -8,12 +9,26 @@ import { AUTH } from '../support/gateway.js'
 export interface Probe {
   /** `performance.timeOrigin` + `performance.now()`, which is the same for all threads. */
   readonly from: number
+  /** Until its answer was there. */
   readonly ms: number
+  /** Of that, what the event loop of the gateway was at work, with this or with something else: a busy machine keeps it from working at all. */
+  readonly busyMs: number
+}
+
+export interface Probed {
+  readonly url: string
+  readonly pid: number
 }
 
 export const now = (): number => performance.timeOrigin + performance.now()
 
 const REST_MS = 3
+
+/** Milliseconds that the main thread of a process has run; where the system does not tell, the clock. */
+function worked(pid: number): number {
+  const file = `/proc/${pid}/task/${pid}/schedstat`
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6 : now()
+}
 
 if (parentPort !== null) {
   const main = parentPort
@@ -26,15 +41,18 @@ if (parentPort !== null) {
         .on('error', reject)
         .end()
     })
-  main.once('message', async (url: string) => {
+  main.once('message', async ({ url, pid }: Probed) => {
     let over = false
     main.once('message', () => {
       over = true
     })
     while (!over) {
       const from = now()
+      const before = worked(pid)
       const status = await ask(`${url}/v1/models`)
-      main.postMessage(status === 200 ? { from, ms: now() - from } : { from, ms: Number.POSITIVE_INFINITY })
+      const ms = now() - from
+      const busyMs = status === 200 ? Math.min(ms, worked(pid) - before) : Number.POSITIVE_INFINITY
+      main.postMessage({ from, ms, busyMs } satisfies Probe)
       await sleep(REST_MS)
     }
     agent.destroy()

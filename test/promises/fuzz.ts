@@ -10,7 +10,7 @@ import fc from 'fast-check'
 import { AUTH, gateway, KEY, type RunningGateway } from '../support/gateway.js'
 import { chat, json, provider, type Script } from '../support/provider.js'
 import { type Case, cases, extremes, MODELS } from './fuzz-bodies.js'
-import { now, type Probe } from './fuzz-prober.js'
+import { now, type Probe, type Probed } from './fuzz-prober.js'
 import type { Bench } from './kill-loop.js'
 
 /*
@@ -32,6 +32,8 @@ export interface Fuzz {
   readonly probes: number
   readonly probeMedianMs: number
   readonly probeP99Ms: number
+  /** The longest that the event loop worked while one of them waited. */
+  readonly busyMaxMs: number
   /** Cases that were under way when another client waited for long, and were tried again alone. */
   readonly suspects: number
   readonly faults: readonly string[]
@@ -39,7 +41,7 @@ export interface Fuzz {
 
 const TOGETHER = 16
 const CAP = 4_096
-/** The most that one case may delay others by. Milliseconds. */
+/** The most that one case may delay others by: work of the event loop, in milliseconds. */
 export const DELAY_MS = 50
 /** A case delays others if it does so every time that it is tried: once may be the machine. */
 const TRIES = 5
@@ -50,7 +52,7 @@ export async function fuzz(bench: Bench, count: number, seed: number): Promise<F
   const held: { trace: string; cap: number }[] = []
   const up = await provider(bench, answer(held))
   const running = await gateway(bench, config(up.url))
-  const prober = await Prober.start(bench, running.url)
+  const prober = await Prober.start(bench, running)
   const faults: string[] = []
   const paths: Record<string, number> = {}
   const statuses: Record<string, number> = {}
@@ -75,7 +77,7 @@ export async function fuzz(bench: Bench, count: number, seed: number): Promise<F
   }
   await Promise.all(Array.from({ length: TOGETHER }, worker))
   const probes = [...prober.probes]
-  const waited = probes.filter(({ ms }) => ms > DELAY_MS)
+  const waited = probes.filter(({ busyMs }) => busyMs > DELAY_MS)
   const suspects = spans.filter(({ from, to }) => waited.some(probe => from < probe.from + probe.ms && to > probe.from))
   for (const { one } of suspects.slice(0, SUSPECTS_MAX)) {
     const ms = await delay(() => tried(running, agent, one, {}), prober)
@@ -102,12 +104,13 @@ export async function fuzz(bench: Bench, count: number, seed: number): Promise<F
     probes: took.length,
     probeMedianMs: of(0.5),
     probeP99Ms: of(0.99),
+    busyMaxMs: Math.round(Math.max(...probes.map(({ busyMs }) => busyMs))),
     suspects: suspects.length,
     faults,
   }
 }
 
-/** The least, of some tries, that another client had to wait while something was done. Ends with the first that is short. */
+/** The least, of some tries, that another client had to wait for the gateway's work while something was done. Ends with the first that is short. */
 async function delay(something: () => Promise<unknown>, prober: Prober): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let i = 0; i < TRIES && least > DELAY_MS; i++) {
@@ -115,7 +118,7 @@ async function delay(something: () => Promise<unknown>, prober: Prober): Promise
     await something()
     await prober.past(now())
     const during = prober.probes.filter(probe => probe.from + probe.ms > from)
-    least = Math.min(least, Math.max(...during.map(({ ms }) => ms)))
+    least = Math.min(least, Math.max(...during.map(({ busyMs }) => busyMs)))
   }
   return least
 }
@@ -130,11 +133,11 @@ class Prober {
     worker.on('message', (probe: Probe) => this.probes.push(probe))
   }
 
-  static async start(bench: Bench, url: string): Promise<Prober> {
+  static async start(bench: Bench, { url, process }: RunningGateway): Promise<Prober> {
     const worker = new Worker(new URL('fuzz-prober.js', import.meta.url))
     bench.teardown(() => worker.terminate())
     const prober = new Prober(worker)
-    worker.postMessage(url)
+    worker.postMessage({ url, pid: process.pid as number } satisfies Probed)
     // Its first steps are slow for reasons of its own.
     while (prober.probes.length < 100) await once(worker, 'message')
     prober.probes.length = 0

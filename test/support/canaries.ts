@@ -37,9 +37,9 @@ const secrets = new Set<string>()
 const texts = new Set<string>()
 const ours = new Set<string>()
 
-/** Takes the secrets of a config: `secret` and `api_key`, variables looked up. */
+/** Takes the secrets of a config: `secret`, `api_key` and `admin_token`, variables looked up. */
 export function takeSecrets(yaml: string, env: Readonly<Record<string, string | undefined>> = {}): void {
-  for (const [, , written = ''] of yaml.matchAll(/\b(secret|api_key): *("[^"]*"|'[^']*'|[^\s,}]+)/g)) {
+  for (const [, , written = ''] of yaml.matchAll(/\b(secret|api_key|admin_token): *("[^"]*"|'[^']*'|[^\s,}]+)/g)) {
     const value = written.replace(/^["']|["']$/g, '')
     takeSecret(/^\$\{(\w+)\}$/.exec(value) === null ? value : env[value.slice(2, -1)])
   }

@@ -93,12 +93,12 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
     searchFiles(join(folder, 'data'))
     count()
   })
-  const lines = (): { message?: string; address?: string }[] =>
+  const lines = (): { message?: string; address?: string; ops?: string }[] =>
     output
       .split('\n')
       .filter(line => line.startsWith('{') && line.endsWith('}'))
       .map(line => JSON.parse(line))
-  const lineOf = async (message: string, skip = 0): Promise<{ address?: string }> => {
+  const lineOf = async (message: string, skip = 0): Promise<{ address?: string; ops?: string }> => {
     for (;;) {
       const line = lines().filter(one => one.message?.startsWith(message) === true)[skip]
       if (line !== undefined) return line
@@ -107,8 +107,9 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
       await new Promise(resolve => setTimeout(resolve, 5))
     }
   }
-  const url = (await lineOf('listening')).address as string
-  const ops = (await lineOf('ops')).address as string
+  const listening = await lineOf('listening')
+  const url = listening.address as string
+  const ops = listening.ops as string
   // At its end they have seen all that it did; a gateway that can not answer has none.
   const scraped = async (): Promise<void> => {
     const text = await fetch(`${ops}/metrics`, { signal: AbortSignal.timeout(2_000) }).then(

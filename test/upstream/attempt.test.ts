@@ -434,6 +434,6 @@ t.test('an answer without end is refused', async t => {
   })
   t.match(told(await refused(attempt({ timeout: { first_byte: 5_000, idle: 5_000, total: 30_000 } }))), {
     code: 'upstream_invalid_response',
-    message: /larger than 67108864 bytes/,
+    message: /larger than 41943040 bytes/,
   })
 })

@@ -504,12 +504,13 @@ async function openRequest(id, focus = true) {
 
 function closeRequest() {
   if (state.open === null) return
-  state.open = null
   $('drawer').hidden = true
   $('main').inert = false
-  showRows()
+  // Before the rows go on: the one that was opened is still where it was.
   opener?.focus({ preventScroll: true })
   opener = null
+  state.open = null
+  showRows()
 }
 
 const narrow = matchMedia('(max-width: 860px)')
@@ -1342,11 +1343,12 @@ $('rows').addEventListener('pointerleave', () => {
   looking(hasFocus())
 })
 $('rows').addEventListener('pointerdown', () => looking(true))
-$('rows').addEventListener('focusin', () => looking(true))
+$('rows').addEventListener('focusin', () => looking(hasFocus()))
 $('rows').addEventListener('focusout', event => {
   if (!$('rows').contains(event.relatedTarget)) looking(false)
 })
-const hasFocus = () => $('rows').contains(document.activeElement)
+// A focus that a click has left behind holds nothing.
+const hasFocus = () => $('rows').querySelector(':focus-visible') !== null
 
 for (const button of document.querySelectorAll('[data-which]')) button.addEventListener('click', () => choose(button.dataset.which))
 

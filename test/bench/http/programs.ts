@@ -102,7 +102,7 @@ async function logged(file: string): Promise<Ports> {
   for (;;) {
     const text = readFileSync(file, 'utf8')
     const port = /"message":"listening","address":"http:\/\/127.0.0.1:(\d+)"/.exec(text)?.[1]
-    const ops = /"message":"ops","address":"http:\/\/127.0.0.1:(\d+)"/.exec(text)?.[1]
+    const ops = /"ops":"http:\/\/127.0.0.1:(\d+)"/.exec(text)?.[1]
     if (port !== undefined && ops !== undefined) return { port: Number(port), ops: Number(ops) }
     await new Promise(resolve => setTimeout(resolve, 2))
   }

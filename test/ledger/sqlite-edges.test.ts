@@ -1,0 +1,108 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { openDatabase } from '../../src/ledger/database.js'
+import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
+import { windows } from '../../src/ledger/windows.js'
+import { admissionRecord, endingRecord } from './figures.js'
+import { AT, claim } from './script.js'
+
+async function opened(t: Test, path = ':memory:'): Promise<SqliteLedger> {
+  const ledger = await openLedger({ path, durability: 'process', create: true })
+  t.teardown(() => ledger.close())
+  return ledger
+}
+
+const day = windows('UTC', 'gregorian')
+
+const hold = (ledger: SqliteLedger, id: string, { at = AT, rial = 0n, claims = ['tokens/a/day@0=5'] } = {}) =>
+  ledger.hold({ id, at, claims: claims.map(claim), record: admissionRecord({ held_rial: rial }) })
+
+t.test('what is held is told while it is, and no longer', async t => {
+  const ledger = await opened(t)
+  const told = () => {
+    const { open_holds, held_rial, oldest_hold_at } = ledger.stats()
+    return [open_holds, held_rial, oldest_hold_at]
+  }
+  t.strictSame(told(), [0, 0n, null])
+  await hold(ledger, 'r1', { rial: 600n })
+  await hold(ledger, 'r2', { at: AT + 1, rial: 30n })
+  t.strictSame(told(), [2, 630n, AT])
+  await ledger.settle('r1', { state: 'settled', actual: {}, record: endingRecord() })
+  t.strictSame(told(), [1, 30n, AT + 1])
+  await ledger.void('r2', endingRecord())
+  t.strictSame(told(), [0, 0n, null])
+})
+
+t.test('open holds are told oldest first, those of one moment by their ids, however they came', async t => {
+  for (const ids of ['r1 r2 r3', 'r3 r2 r1', 'r2 r3 r1']) {
+    const ledger = await opened(t)
+    for (const id of ids.split(' ')) await hold(ledger, id)
+    await hold(ledger, 'r9', { at: AT - 1 })
+    t.strictSame(
+      (await ledger.open()).map(({ id }) => id),
+      ['r9', 'r1', 'r2', 'r3'],
+      ids,
+    )
+  }
+})
+
+t.test('a record says what it has posted, and nothing of counters on which it has left nothing', async t => {
+  const path = join(t.testdir(), 'ledger.db')
+  const ledger = await opened(t, path)
+  const claims = ['tokens/a/day@0=5', 'rial/a/day@0=7', 'requests/a/day@0=1:counted', 'places/a/day@0=1:released']
+  await hold(ledger, 'r1', { claims })
+  await hold(ledger, 'r2', { claims })
+  await ledger.settle('r1', { state: 'settled', actual: { tokens: 0n, rial: 3n }, record: endingRecord() })
+  await ledger.void('r2', endingRecord())
+  await ledger.close()
+  const db = openDatabase(path)
+  t.teardown(() => db.close())
+  t.strictSame(db.prepare('SELECT posted FROM records ORDER BY id').pluck().all(), ['[[2,3],[3,1]]', '[[3,1]]'])
+})
+
+t.test('a file that is gone is a failure as soon as it is asked about; a closed ledger says that it is closed', async t => {
+  const path = join(t.testdir(), 'ledger.db')
+  const ledger = await opened(t, path)
+  t.equal(ledger.failure, null)
+  rmSync(path)
+  t.match(ledger.failure, /was removed while the gateway ran/)
+  await t.rejects(hold(ledger, 'r1'), { code: 'ledger_unavailable' })
+  const other = await opened(t, join(t.testdir(), 'other.db'))
+  await other.close()
+  t.equal(other.failure, 'the ledger is closed')
+})
+
+t.test('nothing is pruned while a report is made, and again afterwards', async t => {
+  const ledger = await opened(t)
+  const pruned = async () => (await ledger.prune({ before: AT + 1, dayOf: at => day('day', at) })).records
+  for (const id of ['r1', 'r2']) {
+    await hold(ledger, id)
+    await ledger.void(id, endingRecord())
+    const report = ledger.usage({ by: [], timezone: 'UTC', calendar: 'gregorian' })
+    t.equal(await pruned(), 0)
+    await report
+    t.equal(await pruned(), 1)
+  }
+})
+
+t.test('few batches of many operations are moved out of the log as well', async t => {
+  const ledger = await opened(t, join(t.testdir(), 'ledger.db'))
+  const long = admissionRecord({ price: 'x'.repeat(8000) })
+  await Promise.all(Array.from({ length: 1024 }, (_, i) => ledger.hold({ id: `r${i}`, at: AT, claims: [], record: long })))
+  t.ok(ledger.stats().wal_bytes < 6_000_000, `${ledger.stats().wal_bytes} bytes in four batches`)
+})
+
+t.test('a recovered hold lasted until the start that ended it; a clock that was set back makes it nothing', async t => {
+  const ledger = await opened(t)
+  await hold(ledger, 'r1', { at: AT - 250 })
+  await hold(ledger, 'r2', { at: AT + 250 })
+  await ledger.recover(AT)
+  t.strictSame(
+    (await ledger.records({ state: 'recovered' })).map(({ id, duration_ms }) => [id, duration_ms]),
+    [
+      ['r1', 250],
+      ['r2', 0],
+    ],
+  )
+})

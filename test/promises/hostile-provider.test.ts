@@ -1,0 +1,154 @@
+import { createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import t, { type Test } from 'tap'
+import { tcp } from '../support/bad-server.js'
+import { gateway, KEY, yaml } from '../support/gateway.js'
+
+/* A provider that does whatever it can on its connections, while two keys ask for different things. None may ever get what is the other's. */
+
+const CHAT = '/v1/chat/completions'
+const SECOND = 'mgk_test_key_b'
+const MIB = 1024 * 1024
+
+const whole = (content: string): string => {
+  const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }]
+  const body = JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'm', choices })
+  return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+}
+const chunk = (content: string, finish: string | null): string =>
+  `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: finish }] })}\n\n`
+const events = (text: string): string =>
+  `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: ${text.length}\r\n\r\n${text}`
+const BOMB = gzipSync(Buffer.alloc(100 * MIB))
+
+/** What it does with a request, by name: it writes what `name` may have, and more. */
+const ACTS: Readonly<Record<string, (socket: Socket, name: string) => unknown>> = {
+  'as it should': (socket, name) => socket.write(whole(`for ${name}`)),
+  'an endless line': async (socket, name) => {
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: for ${name}`)
+    const piece = 'x'.repeat(MIB)
+    for (let i = 0; i < 64 && !socket.destroyed; i++)
+      if (!socket.write(piece)) await new Promise(resolve => socket.once('drain', resolve).once('close', resolve))
+  },
+  'a bomb': socket => {
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: ${BOMB.length}\r\n\r\n`)
+    socket.write(BOMB)
+  },
+  '3,000 header fields': (socket, name) =>
+    socket.write(
+      whole(`for ${name}`).replace('\r\n', `\r\n${Array.from({ length: 3_000 }, (_, i) => `x-${i}: ${'y'.repeat(40)}\r\n`).join('')}`),
+    ),
+  'an answer behind the answer': (socket, name) => socket.write(whole(`for ${name}`) + whole(`stolen from ${name}`)),
+  'an answer behind the answer, later': (socket, name) => {
+    socket.write(whole(`for ${name}`))
+    setTimeout(() => socket.write(whole(`stolen from ${name}`)), 20)
+  },
+  'rubbish behind the answer': (socket, name) => socket.write(`${whole(`for ${name}`)}rubbish from ${name}\r\n\r\n`),
+  'a part of the answer, and a whole one': (socket, name) =>
+    socket.write(whole(`for ${name}`).slice(0, -20) + whole(`stolen from ${name}`)),
+  'two lengths': (socket, name) => socket.write(whole(`for ${name}`).replace('\r\n', '\r\ncontent-length: 5\r\n')),
+  'a stream, and more events behind its end': (socket, name) =>
+    socket.write(events(`${chunk(`for ${name}`, 'stop')}data: [DONE]\n\n${chunk(`stolen from ${name}`, null)}`)),
+  'a stream that goes on as another answer': (socket, name) =>
+    socket.write(events(`${chunk(`for ${name}`, 'stop')}data: [DONE]\n\n`) + whole(`stolen from ${name}`)),
+  nothing: socket => socket.destroy(),
+}
+const NAMES = Object.keys(ACTS)
+
+/** Its port; each request says what is to be done with it, and by what name it goes. */
+async function hostile(t: Test): Promise<{ port: number; connections: () => number }> {
+  let connections = 0
+  const port = await tcp(t, socket => {
+    connections++
+    let text = ''
+    socket.setEncoding('latin1')
+    socket.on('data', data => {
+      text += data
+      const asked = /<(\d+):(\w+)>/.exec(text)
+      if (asked === null) return
+      text = ''
+      const [, act = '', name = ''] = asked
+      void ACTS[NAMES[Number(act)] as string]?.(socket, name)
+    })
+  })
+  return { port, connections: () => connections }
+}
+
+t.test('whatever a provider writes, a client gets what was said to it, or an error', async t => {
+  const { port, connections } = await hostile(t)
+  const more = `  b: {account: acme, plan: p, secret: ${SECOND}}`
+  const running = await gateway(t, yaml(`http://127.0.0.1:${port}/v1`, { more, provider: 'health: off', model: 'attempts: 1' }))
+  const counts: Record<string, { right: number; failed: number }> = {}
+  const ask = async (key: string, name: string, act: number, stream: boolean): Promise<void> => {
+    const content = `<${act}:${name}>`
+    const { status, text } = await running.post(
+      CHAT,
+      { model: 'up/m', stream, messages: [{ role: 'user', content }] },
+      { authorization: `Bearer ${key}` },
+    )
+    const of = NAMES[act] as string
+    const mine = text.includes(`for ${name}`)
+    const others = [...text.matchAll(/(?:for|from) (\w+)/g)].filter(([, whose]) => whose !== name)
+    t.strictSame(others, [], `${of}, stream ${stream}: nothing of another’s`)
+    t.notMatch(text, /stolen|rubbish/, of)
+    t.ok(status === 502 || (status === 200 && (mine || stream)), `${of}, stream ${stream}: ${status} ${text.slice(0, 200)}`)
+    if (of === 'as it should') t.equal(status === 200 && mine, true, `what comes after something else: ${status} ${text.slice(0, 200)}`)
+    // What comes later is there before the next request: what comes in the very moment in which it is sent nobody can tell from an answer.
+    if (of.endsWith('later')) await sleep(100)
+    counts[of] ??= { right: 0, failed: 0 }
+    counts[of][mine ? 'right' : 'failed']++
+  }
+  for (let round = 0; round < 4; round++) {
+    for (const [act] of NAMES.entries()) {
+      // One key gets the hostile answer, the other one that is right; then the other way round, on the connections that are left.
+      await Promise.all([ask(KEY, `a${round}x${act}`, act, round % 2 === 1), ask(SECOND, `b${round}x${act}`, 0, round % 2 === 0)])
+      await Promise.all([ask(KEY, `c${round}x${act}`, 0, false), ask(SECOND, `d${round}x${act}`, act, round % 2 === 1)])
+    }
+  }
+  t.comment(`${connections()} connections: ${JSON.stringify(counts)}`)
+  t.strictSame(Object.keys(counts).sort(), [...NAMES].sort())
+  t.equal((await running.post(CHAT, { model: 'up/m', messages: [{ role: 'user', content: '<0:last>' }] })).status, 200)
+})
+
+t.test('credentials go to the address of the config alone, wherever a provider points', async t => {
+  const heard: string[] = []
+  const decoy = await tcp(t, socket => socket.on('data', data => heard.push(String(data))))
+  const there = `http://127.0.0.1:${decoy}`
+  let status = 0
+  let asked = 0
+  const server = createServer(socket => {
+    socket.on('error', () => {})
+    socket.on('data', () => {
+      asked++
+      const fields = [
+        `location: ${there}/v1/chat/completions`,
+        `content-location: ${there}/x`,
+        `refresh: 0; url=${there}/`,
+        `alt-svc: http="127.0.0.1:${decoy}"`,
+        `link: <${there}/>; rel=next`,
+        `retry-after: 0`,
+      ]
+      socket.write(`HTTP/1.1 ${status} Elsewhere\r\n${fields.join('\r\n')}\r\ncontent-length: 0\r\n\r\n`)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as { port: number }
+  const env = { HTTP_PROXY: there, http_proxy: there, HTTPS_PROXY: there, https_proxy: there, ALL_PROXY: there, NO_PROXY: '', no_proxy: '' }
+  const text = yaml(`http://127.0.0.1:${port}/v1`, { provider: 'health: off', model: 'attempts: 1' })
+  const running = await gateway(t, text, { env })
+  for (const redirect of [300, 301, 302, 303, 305, 307, 308]) {
+    for (const stream of [false, true]) {
+      status = redirect
+      const body = { model: 'up/m', stream, messages: [{ role: 'user', content: 'Hello' }] }
+      const answer = await running.post(CHAT, body)
+      t.equal(answer.status, 502, `${redirect}`)
+      t.equal(answer.headers.get('location'), null)
+      t.notOk(answer.text.includes(String(decoy)), 'nor does the client hear of it')
+    }
+  }
+  t.equal(asked, 14)
+  t.strictSame(heard, [], 'nobody else was spoken to')
+})
