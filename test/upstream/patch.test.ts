@@ -70,7 +70,7 @@ t.test('the same value in its place leaves the text as it was', async () => {
   fc.assert(
     fc.property(text, given => {
       const { model } = JSON.parse(given)
-      const compact = typeof model === 'string' && given.includes(JSON.stringify(model))
+      const compact = typeof model === 'string' && !given.includes('\\') && given.includes(JSON.stringify(model))
       if (compact && given.split('model').length === 2) strictEqual(patch(given, { model }), given)
     }),
   )
