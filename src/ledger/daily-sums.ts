@@ -88,6 +88,7 @@ export class DailySums {
       const first = this.#first.get({ ...all, since })
       if (first === null || first === undefined) break
       const { start, end } = dayOf(first)
+      if (!(end > start)) throw new RangeError(`there is no day from ${start} to ${end}`)
       const until = Math.min(end, before)
       for (const row of this.#sum.all({ ...range, since, until, key: null, account: null, model: null })) {
         const sum = { ...row, day: start, until: end }

@@ -93,15 +93,17 @@ zpty -d z`
 t.test('zsh', { skip: installed('zsh') }, async t => {
   const folder = await folderWith(t, 'zsh')
   const rows = await every()
-  const said = execFileSync('zsh', ['-f', '-c', ZSH, 'zsh', ...rows.map(([line]) => line)], {
-    cwd: folder,
-    encoding: 'utf8',
-    timeout: 60_000,
-  })
-  for (const [i, part] of said.split('\0').slice(0, rows.length).entries()) {
-    const [line, offered] = rows[i] as (typeof rows)[number]
-    const shown = new Set([...part.matchAll(/<([^>\s]+)>/g)].map(match => match[1] as string))
-    t.strictSame([...shown].sort(), [...offered].sort(), line)
+  const shown = (lines: readonly string[]): string[][] =>
+    execFileSync('zsh', ['-f', '-c', ZSH, 'zsh', ...lines], { cwd: folder, encoding: 'utf8', timeout: 60_000 })
+      .split('\0')
+      .slice(0, lines.length)
+      .map(part => [...new Set([...part.matchAll(/<([^>\s]+)>/g)].map(match => match[1] as string))].sort())
+  // Keys that are typed before a busy machine has got to reading them are not completed: what was not is typed again.
+  const found = new Map<string, string[]>()
+  for (let tries = 0; tries < 6; tries++) {
+    const left = rows.filter(([line, offered]) => found.get(line)?.join() !== [...offered].sort().join()).map(([line]) => line)
+    if (left.length === 0) break
+    for (const [i, offered] of shown(left).entries()) found.set(left[i] as string, offered)
   }
-  t.equal(said.split('\0').length, rows.length + 1)
+  for (const [line, offered] of rows) t.strictSame(found.get(line), [...offered].sort(), line)
 })

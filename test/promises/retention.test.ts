@@ -14,9 +14,10 @@ const SUMMED = 'usage records from before 2026-11-22T00:00:00+03:30 were summed 
 
 t.test('ledger.retention: old records are pruned, and every report, counter and balance says what it said', async t => {
   const up = await provider(t, chat())
-  const config = yaml(up.url).replace('durability: process', 'durability: process, retention: 2d')
+  const all = yaml(up.url)
+  const config = all.replace('durability: process', 'durability: process, retention: 2d')
   const clock = wallClock(t, '2026-11-20T09:00:00Z')
-  let running = await gateway(t, config, { env: clock.env })
+  let running = await gateway(t, all, { env: clock.env })
   const verb = (...args: string[]) => program([...args, '-c', join(running.folder, 'gateway.yaml')])
   for (const day of ['20', '21', '22', '23']) {
     await clock.set(`2026-11-${day}T09:00:00Z`)
