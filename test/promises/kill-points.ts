@@ -97,8 +97,8 @@ async function ended(path: string, call: string, how: string): Promise<string[]>
   return text.split('\n')
 }
 
-/** Opens what was left. */
-async function look(path: string, said: readonly string[], settled: ReadonlySet<string>, fault: (words: string) => void) {
+/** Opens what was left. Adds to `settled` what it finds so. */
+async function look(path: string, said: readonly string[], settled: Set<string>, fault: (words: string) => void) {
   const ledger = await openLedger({ path, durability: 'power', create: true })
   try {
     for (const { what, expected, found } of await ledger.verify()) fault(`${what}: ${found}, not ${expected}`)
@@ -108,6 +108,8 @@ async function look(path: string, said: readonly string[], settled: ReadonlySet<
       if (id !== undefined && !states.has(id) && !settled.has(id)) fault(`the hold ${id} is lost`)
     }
     for (const id of settled) if (states.has(id) && states.get(id) !== 'settled') fault(`${id} is ${states.get(id)}`)
+    // What was settled and could not be told any more is known from here on.
+    for (const [id, state] of states) if (state === 'settled') settled.add(id)
     const count = (...wanted: string[]) => [...states.values()].filter(state => wanted.includes(state)).length
     const [{ requests, failed, cost_rial } = { requests: 0, failed: 0, cost_rial: 0n }] = await ledger.usage(ALL)
     const pruned = requests - count('settled', 'recovered')
