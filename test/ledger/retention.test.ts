@@ -137,7 +137,10 @@ t.test('a sum that can not be written leaves the records as they are', async t =
   const ledger = await openLedger({ path: ':memory:', durability: 'process', create: true })
   t.teardown(() => ledger.close())
   await request(ledger, { at: FROM, rial: 5n })
-  await t.rejects(ledger.prune({ before: FROM + DAY, dayOf: () => ({ kind: 'day', start: FROM + 5, end: FROM + 1 }) }), /there is no day from/)
+  await t.rejects(
+    ledger.prune({ before: FROM + DAY, dayOf: () => ({ kind: 'day', start: FROM + 5, end: FROM + 1 }) }),
+    /there is no day from/,
+  )
   t.equal(ledger.failure, null)
   t.equal((await ledger.records({})).length, 1)
   t.equal(await ledger.summedBefore(), null)

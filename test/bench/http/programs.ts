@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
@@ -109,7 +110,8 @@ async function logged(file: string): Promise<Ports> {
 }
 
 /** A plain reverse proxy in front of `origin`. */
-export async function nginx(folder: string, origin: string, port: number): Promise<Program> {
+export async function nginx(folder: string, origin: string): Promise<Program> {
+  const port = await freePort()
   const started = performance.now()
   const file = join(folder, 'nginx.conf')
   writeFileSync(
@@ -136,6 +138,7 @@ http {
     )
       break
   }
+  if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`)
   return { name: 'nginx', port, ops: null, pid: child.pid as number, startedMs: performance.now() - started, stop: () => ended(child) }
 }
 
@@ -180,4 +183,14 @@ function parentOf(pid: string): number | null {
     // It has ended meanwhile.
     return null
   }
+}
+
+function freePort(): Promise<number> {
+  return new Promise(resolve => {
+    const server = createServer()
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
 }
