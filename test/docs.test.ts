@@ -13,7 +13,7 @@ import { documents } from './documents.js'
 import { gateway, yaml } from './support/gateway.js'
 import { anchors, blocks, links, prose } from './support/markdown.js'
 import { BIN, FIXTURES, ROOT } from './support/paths.js'
-import { bare } from './support/program.js'
+import { bare, listening } from './support/program.js'
 import { provider } from './support/provider.js'
 
 const FOLDERS = ['', 'config/', 'config/deploy/', 'policies/', 'src/', 'test/']
@@ -167,15 +167,7 @@ t.test('npm start runs it', async t => {
   t.teardown(() => {
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
   })
-  let output = ''
-  const address = await new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', chunk => {
-      output += chunk
-      const found = /"message":"listening","address":"([^"]+)"/.exec(output)?.[1]
-      if (found !== undefined) resolve(found)
-    })
-    child.once('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
-  })
+  const address = await listening(child)
   const { status } = await fetch(`${address}/v1/key`, { headers: { authorization: 'Bearer mgk_demo_local_only' } })
   t.equal(status, 200)
   process.kill(-(child.pid as number), 'SIGTERM')

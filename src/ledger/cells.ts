@@ -64,11 +64,7 @@ export class Cells {
   /** The counter as it stands; one that nothing was ever counted in is 0. Throws a RangeError for one that the file could not hold. */
   find(counter: Counter): Cell {
     const { meter, subject, window } = counter
-    let latest = this.#latest.get(subject)
-    if (latest === undefined) {
-      latest = []
-      this.#latest.set(subject, latest)
-    }
+    const latest = this.#latest.get(subject) ?? []
     let place = 0
     for (; place < latest.length; place++) {
       const cell = latest[place] as Cell
@@ -78,6 +74,7 @@ export class Cells {
     }
     const cell = this.#lookUp(counter)
     latest[place] = cell
+    if (latest.length === 1) this.#latest.set(subject, latest)
     return cell
   }
 

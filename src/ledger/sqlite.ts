@@ -6,6 +6,7 @@ import { type CalibrationBook, CalibrationTable, type KeptCalibration } from './
 import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
 import { accountOf, accountRial } from './counters.js'
 import { DailySums } from './daily-sums.js'
+import { explained } from './file-errors.js'
 import type {
   Admission,
   Amount,
@@ -26,11 +27,12 @@ import type {
   UsageRecord,
   Wallet,
 } from './ledger.js'
+import { type FileOptions, openFile } from './open-file.js'
 import { checkAmount, checkPosted, claimed, type Part, postedBy } from './parts.js'
 import { asked, heldRecord, type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
 import type { Prunable, Pruned, Pruning } from './retention.js'
-import { explained, type FileOptions, openFile, type SqliteFile } from './sqlite-file.js'
+import type { SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
 import { type RecordSource, recordPages, sumUsage, type UsageFilter, type UsageQuery, type UsageReports, type UsageRow } from './usage.js'
 import { Verification } from './verify.js'

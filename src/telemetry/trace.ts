@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { pooled } from '../ids.js'
 
 /** One request's place in a trace (W3C Trace Context). */
 export interface Trace {
@@ -18,7 +18,7 @@ export interface Traceparent {
 }
 
 /** Makes traces from what a client sent as `traceparent`. What is not valid begins a new one, unsampled: the decision is left to others. */
-export function traces(random: (bytes: Uint8Array) => void = bytes => void randomFillSync(bytes)): (header: string | undefined) => Trace {
+export function traces(random: (bytes: Uint8Array) => void = pooled()): (header: string | undefined) => Trace {
   const id = randomIds(random)
   return header => {
     const parent = header === undefined ? null : parseTraceparent(header)
@@ -40,17 +40,11 @@ export function parseTraceparent(header: string): Traceparent | null {
   return { traceId, parentId, flags: Number.parseInt(flags, 16) & 0b11 }
 }
 
-/** Ids from a pool of random bytes: a call to the system's source costs a microsecond and more, whatever its size. */
 function randomIds(random: (bytes: Uint8Array) => void): (bytes: number) => string {
-  const pool = Buffer.alloc(4096)
-  let used = pool.length
+  const drawn = Buffer.alloc(16)
   return function id(bytes: number): string {
-    if (used + bytes > pool.length) {
-      random(pool)
-      used = 0
-    }
-    const hex = pool.toString('hex', used, used + bytes)
-    used += bytes
+    random(drawn)
+    const hex = drawn.toString('hex', 0, bytes)
     return /^0+$/.test(hex) ? id(bytes) : hex
   }
 }

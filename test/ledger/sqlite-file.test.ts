@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { openFile } from '../../src/ledger/open-file.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
-import { openFile } from '../../src/ledger/sqlite-file.js'
 import { script } from './script.js'
 
 const CHILD = fileURLToPath(new URL('child.js', import.meta.url))

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { gateway, yaml } from '../support/gateway.js'
 import { BIN, ROOT } from '../support/paths.js'
-import { bare, program } from '../support/program.js'
+import { bare, listening, program } from '../support/program.js'
 import { provider } from '../support/provider.js'
 
 /*
@@ -31,7 +31,7 @@ t.test('the shipped gateway.yaml runs as it is, and answers', async t => {
   const child = spawn(command, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => child.kill('SIGKILL'))
   let output = ''
-  const listening = new Promise<string>((resolve, reject) => {
+  const said = new Promise<string>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', chunk => {
         output += chunk
@@ -41,7 +41,7 @@ t.test('the shipped gateway.yaml runs as it is, and answers', async t => {
     }
     child.on('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
   })
-  const address = await listening
+  const address = await said
   const response = await fetch(`${address}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${DEMO}`, 'content-type': 'application/json' },
@@ -234,15 +234,7 @@ t.test('packed and installed: init, start, and the call that it prints', async t
   t.teardown(() => {
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
   })
-  let output = ''
-  const address = await new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', chunk => {
-      output += chunk
-      const found = /"message":"listening","address":"([^"]+)"/.exec(output)?.[1]
-      if (found !== undefined) resolve(found)
-    })
-    child.once('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
-  })
+  const address = await listening(child)
   const response = await fetch(`${address}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${made.key}`, 'content-type': 'application/json' },

@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
 import { searchSecrets } from './canaries.js'
 import { BIN } from './paths.js'
 
@@ -8,6 +9,19 @@ import { BIN } from './paths.js'
  */
 export function bare(command: readonly string[], nodeOptions?: string): string[] {
   return ['env', '-u', 'NODE_OPTIONS', ...(nodeOptions === undefined ? [] : [`NODE_OPTIONS=${nodeOptions}`]), ...command]
+}
+
+/** The address that a program under test says it listens on, away from a terminal; rejects where it ends before. */
+export function listening(child: ChildProcessByStdio<null, Readable, null>): Promise<string> {
+  let output = ''
+  return new Promise((resolve, reject) => {
+    child.stdout.on('data', chunk => {
+      output += chunk
+      const found = /"message":"listening","address":"([^"]+)"/.exec(output)?.[1]
+      if (found !== undefined) resolve(found)
+    })
+    child.once('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
+  })
 }
 
 export interface ProgramOptions {
