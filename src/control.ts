@@ -28,6 +28,8 @@ export interface Control {
 }
 
 const BODY_MAX = 64 * 1024
+/** Its owner alone gets one, so this bounds a script that runs away. Node cuts those beyond it off without a word. */
+const CONNECTIONS_MAX = 1024
 
 /**
  * Listens on a Unix socket beside the ledger's file, for its owner alone (mode 0600): whoever may read and write the file may do so here.
@@ -41,7 +43,7 @@ export async function startControl({ ledger, path, live, failed }: ControlOption
   if (socket === null) return null
   const address = addressOf(socket)
   const server = createServer({ maxHeaderSize: 8192, headersTimeout: 5000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 })
-  server.maxConnections = 32
+  server.maxConnections = CONNECTIONS_MAX
   const watchers = new Set<{ readonly end: () => void }>()
   const watch = (asked: Live, response: ServerResponse): void => {
     const watcher = tell(response, asked)
