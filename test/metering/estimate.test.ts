@@ -241,12 +241,12 @@ t.test('takes time in proportion to texts of any pieces', async () => {
   )
 })
 
-t.test('what is estimated on the main thread takes less than 2 ms', async t => {
+t.test('what is estimated on the main thread takes less than a fifth of the 50 ms by which it may delay others', async t => {
   for (const unit of [...RUNS, ...samples.filter((_, i) => i % 20 === 0).map(sample => sample.text)]) {
     const text = filled(unit, INLINE_BYTES_MAX)
     let best = Number.POSITIVE_INFINITY
-    for (let tries = 0; tries < 20 && best > 2; tries++) best = Math.min(best, least(5, text))
-    t.ok(best < 2, `${JSON.stringify(unit.slice(0, 20))}: ${best.toFixed(2)} ms`)
+    for (let tries = 0; tries < 20 && best > 10; tries++) best = Math.min(best, least(5, text))
+    t.ok(best < 10, `${JSON.stringify(unit.slice(0, 20))}: ${best.toFixed(2)} ms`)
   }
 })
 

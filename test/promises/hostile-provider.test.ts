@@ -1,5 +1,5 @@
+import { EventEmitter, once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { tcp } from '../support/bad-server.js'
@@ -22,6 +22,9 @@ const events = (text: string): string =>
   `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: ${text.length}\r\n\r\n${text}`
 const BOMB = gzipSync(Buffer.alloc(100 * MIB))
 
+/** Tells, by name, of what was written late. */
+const later = new EventEmitter()
+
 /** What it does with a request, by name: it writes what `name` may have, and more. */
 const ACTS: Readonly<Record<string, (socket: Socket, name: string) => unknown>> = {
   'as it should': (socket, name) => socket.write(whole(`for ${name}`)),
@@ -42,7 +45,7 @@ const ACTS: Readonly<Record<string, (socket: Socket, name: string) => unknown>> 
   'an answer behind the answer': (socket, name) => socket.write(whole(`for ${name}`) + whole(`stolen from ${name}`)),
   'an answer behind the answer, later': (socket, name) => {
     socket.write(whole(`for ${name}`))
-    setTimeout(() => socket.write(whole(`stolen from ${name}`)), 20)
+    setTimeout(() => socket.write(whole(`stolen from ${name}`), () => later.emit(name)), 20)
   },
   'rubbish behind the answer': (socket, name) => socket.write(`${whole(`for ${name}`)}rubbish from ${name}\r\n\r\n`),
   'a part of the answer, and a whole one': (socket, name) =>
@@ -82,6 +85,7 @@ t.test('whatever a provider writes, a client gets what was said to it, or an err
   const counts: Record<string, { right: number; failed: number }> = {}
   const ask = async (key: string, name: string, act: number, stream: boolean): Promise<void> => {
     const content = `<${act}:${name}>`
+    const written = once(later, name)
     const { status, text } = await running.post(
       CHAT,
       { model: 'up/m', stream, messages: [{ role: 'user', content }] },
@@ -95,7 +99,7 @@ t.test('whatever a provider writes, a client gets what was said to it, or an err
     t.ok(status === 502 || (status === 200 && (mine || stream)), `${of}, stream ${stream}: ${status} ${text.slice(0, 200)}`)
     if (of === 'as it should') t.equal(status === 200 && mine, true, `what comes after something else: ${status} ${text.slice(0, 200)}`)
     // What comes later is there before the next request: what comes in the very moment in which it is sent nobody can tell from an answer.
-    if (of.endsWith('later')) await sleep(100)
+    if (of.endsWith('later')) await written
     counts[of] ??= { right: 0, failed: 0 }
     counts[of][mine ? 'right' : 'failed']++
   }
