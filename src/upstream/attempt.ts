@@ -36,6 +36,8 @@ export type Answered =
   | { readonly kind: 'stream'; readonly stream: AnswerStream; readonly headers: UpstreamHeaders }
 
 export interface AttemptFacts {
+  /** The name of the key that asks. */
+  readonly key: string
   readonly call: Call
   readonly settings: ProviderSettings
   readonly provider: Provider
@@ -85,7 +87,7 @@ export class Attempt implements Receiver {
     this.#waiting = setTimeout(this.#timedOut, timeout.connect, 'connect', timeout.connect)
     this.#total = setTimeout(this.#timedOut, timeout.total, 'total', timeout.total)
     this.#delivery = facts.transport.send(
-      { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
+      { key: facts.key, path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
       this,
     )
     // What answers in this process has no connection to wait for.

@@ -143,6 +143,7 @@ async function attempt(
   if (exchange.gone) throw leftEarly()
   const transport = gate.free() ?? (await enter(gate, exchange))
   const started = new Attempt({
+    key: exchange.key.name,
     call,
     settings,
     provider,

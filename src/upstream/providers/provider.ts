@@ -98,6 +98,8 @@ export interface Transport {
 }
 
 export interface TransportRequest {
+  /** The name of the key that it is for. */
+  readonly key: string
   readonly path: string
   readonly headers: HeaderFields
   readonly body: string | Uint8Array
