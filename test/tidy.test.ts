@@ -12,7 +12,7 @@ const ORDER = [
   ['understand', 'sizing', 'settlement', 'refusal', 'chain', 'plugin', 'runtime'],
   ['build-chain', 'counting', 'read-config', 'set-up', 'offload', 'telemetry', 'policies'],
   ['lifecycle'],
-  ['serving', 'control'],
+  ['in-flight', 'serving', 'control'],
   ['admin'],
   ['gateway'],
   ['index', 'terminal'],

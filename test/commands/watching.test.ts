@@ -55,6 +55,7 @@ async function logged(running: RunningGateway, id: string): Promise<unknown> {
   }
 }
 
+t.jobs = 4
 t.test('tail in a pipe: the lines that the log has, filtered, and it ends with its count', async t => {
   const running = await watched(t)
   const tail = await tailing(t, running, '--count', '2')

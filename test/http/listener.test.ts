@@ -72,6 +72,7 @@ async function said(listener: Listener, ...pieces: string[]): Promise<string> {
 
 const POST = 'POST /v1/x HTTP/1.1\r\nhost: a\r\n'
 
+t.jobs = 4
 t.test('what never becomes a request is answered in the envelope of all errors', async t => {
   const listener = await listening(t)
   const rows: [name: string, sent: string, status: number, code: string][] = [

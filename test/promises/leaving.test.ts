@@ -57,6 +57,7 @@ async function tried(once: (i: number) => Promise<number>): Promise<number[]> {
 }
 const soon = (times: readonly number[]): boolean => Math.min(...times) < SOON_MS
 
+t.jobs = 3
 t.test('left in any phase before the provider has its request: noticed within 50 ms, and nothing is charged or sent', async t => {
   const held: ServerResponse[] = []
   const up = await provider(t, (_seen, response) => void held.push(response))

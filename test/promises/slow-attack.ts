@@ -70,7 +70,8 @@ export async function slowAttack(
   for (const attack of kinds) {
     const rounds: Attacked[] = []
     do {
-      const usual = await during(running, sleep(USUAL_MS))
+      // A single round is held against nothing.
+      const usual = await during(running, sleep(most === 1 ? 0 : USUAL_MS))
       const all = told({ attack, port, connections })
       const others = await during(running, all)
       const longestMs = Math.round(Math.max(...((await all) as Stays)))

@@ -89,6 +89,7 @@ const attemptsOf = (record: { readonly attempts: string | null } | undefined): s
   (JSON.parse(record?.attempts ?? '[]') as { target: string; result: string }[]).map(({ target, result }) => `${target} ${result}`)
 const seen = ({ a, b }: { readonly a: ScriptedProvider; readonly b: ScriptedProvider }): number[] => [a.seen.length, b.seen.length]
 
+t.jobs = 4
 t.test('the hold is for the dearest target, the charge for the one that answered, and every try is on the record', async t => {
   const { there, running, ask } = await two(t, [fails(500), chat()])
   const { status, json: answer } = await ask()

@@ -42,6 +42,7 @@ async function running(t: Test, model: string) {
   return gateway(t, yaml(up.url, { model, provider: 'health: off' }), { folder: folderOf(t) })
 }
 
+t.jobs = 3
 t.test('a module counts what is held, for small bodies and for large ones', async t => {
   const first = await running(t, 'tokenizer: ./words.mjs, tokenizer_timeout: 60s')
   const large = WORDS.repeat(4000)
