@@ -1,12 +1,14 @@
 import type { Config, Model, ProviderSettings } from '../config/config.js'
 import type { Surface } from '../endpoints/endpoint.js'
 import { Gate } from './gate.js'
-import type { Provider, Transport, Wire } from './providers/provider.js'
+import type { HeaderFields, Provider, Transport, Wire } from './providers/provider.js'
 
 /** One configured provider, running: its kind, its settings and its connections. */
 export interface Upstream {
   readonly settings: ProviderSettings
   readonly provider: Provider
+  /** Header fields that carry the credentials. */
+  readonly credentials: HeaderFields
   readonly transport: Transport
   /** The way to the transport, for as many at one time as the settings allow. */
   readonly gate: Gate
@@ -91,7 +93,8 @@ export class Upstreams extends Wires {
       const transport = provider.transport?.(settings) ?? (await overHttp(settings, () => distrusted(settings.name)))
       const { max_connections: connections, queue, queue_timeout: timeoutMs } = settings
       const gate = new Gate(transport, { connections, queue, timeoutMs })
-      byName.set(settings.name, { settings, provider, transport, gate, shared: new Shared(transport) })
+      const credentials = provider.authorize(settings.api_key, settings)
+      byName.set(settings.name, { settings, provider, credentials, transport, gate, shared: new Shared(transport) })
     }
     return new Upstreams(config, kinds, byName)
   }
