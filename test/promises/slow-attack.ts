@@ -26,8 +26,8 @@ export interface Attacked {
 
 export const CUT_MS = 15_000
 /** A machine that others use is late by as much, attack or not. */
-const NOISE_MS = 25
-const USUAL_MS = 4_000
+export const NOISE_MS = 25
+export const USUAL_MS = 4_000
 /** How often an attack is watched, at most: a busy machine can spoil the time of others again and again. */
 const ROUNDS = 6
 const CLIENTS = 4
@@ -103,7 +103,7 @@ function best(rounds: readonly Attacked[]): Attacked {
 }
 
 /** Ordinary clients, until something is over. */
-async function during(running: RunningGateway, something: Promise<unknown>): Promise<Pick<Attacked, 'requests' | 'failed' | 'p99Ms'>> {
+export async function during(running: RunningGateway, something: Promise<unknown>): Promise<Pick<Attacked, 'requests' | 'failed' | 'p99Ms'>> {
   let over = false
   void something.then(() => {
     over = true
