@@ -128,6 +128,8 @@ export class Exchange implements Ended {
   drained = false
   /** What to do when it leaves; one thing at a time, set by the phase that is under way. */
   onGone: (() => void) | null = null
+  /** See InFlight. */
+  place = 0
   #body: Body | undefined
   /** Moments of the monotonic clock, where they have been reached. */
   readonly marks: { read?: number; sent?: number; first?: number; answered?: number } = {}

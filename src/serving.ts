@@ -8,6 +8,7 @@ import { Exchange } from './exchange.js'
 import { clientRequestId, clientTracestate, errorFields } from './http/headers.js'
 import { sendJson } from './http/respond.js'
 import { type Route, Router } from './http/router.js'
+import { InFlight } from './in-flight.js'
 import { identify, type Ran, run } from './lifecycle.js'
 import type { Runtime, Services } from './runtime.js'
 import type { Log } from './telemetry/log.js'
@@ -35,7 +36,7 @@ export class Serving {
   readonly #facts: ServingFacts
   readonly #router = new Router(ENDPOINTS, [keyPage, modelsPage, modelPage])
   readonly #trace = traces()
-  readonly #live = new Set<Exchange>()
+  readonly #live = new InFlight<Exchange>()
   #tenure: Tenure
   #draining = false
   #quiet: (() => void) | null = null
@@ -55,7 +56,7 @@ export class Serving {
 
   /** What is under way, the oldest first: to look at only. */
   get live(): Iterable<Exchange> {
-    return this.#live
+    return [...this.#live].sort((a, b) => a.since - b.since)
   }
 
   get runtime(): Runtime {
@@ -80,7 +81,7 @@ export class Serving {
       this.#quiet = resolve
     })
     const timer = setTimeout(() => {
-      for (const exchange of this.#live) exchange.drain()
+      for (const exchange of [...this.#live]) exchange.drain()
     }, timeoutMs)
     await quiet
     clearTimeout(timer)
@@ -146,7 +147,7 @@ export class Serving {
   }
 
   #gone(exchange: Exchange): void {
-    this.#live.delete(exchange)
+    this.#live.remove(exchange)
     if (this.#live.size === 0) this.#quiet?.()
   }
 

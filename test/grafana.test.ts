@@ -9,6 +9,7 @@ import { gateway, yaml } from './support/gateway.js'
 import { prose } from './support/markdown.js'
 import { ROOT } from './support/paths.js'
 import { provider } from './support/provider.js'
+import { wallClock } from './support/wall-clock.js'
 
 /*
  * What is built on the metrics: the dashboard, held against the metrics of a running gateway, and those against Prometheus's own linter; and
@@ -41,7 +42,10 @@ const expressions = [
 /** All that a gateway exports after one request of each ending: names with the labels of their samples. */
 async function exported(): Promise<{ readonly text: string; readonly labels: ReadonlyMap<string, ReadonlySet<string>> }> {
   const far = await provider(t)
-  const running = await gateway(t, yaml(far.url, { plan: '{requests_per_minute: 2}', budget: '{daily_rial: 1000000}' }))
+  const running = await gateway(t, yaml(far.url, { plan: '{requests_per_minute: 2}', budget: '{daily_rial: 1000000}' }), {
+    // No minute ends in between.
+    env: wallClock(t, '2026-11-21T08:44:01Z').env,
+  })
   const ask = { model: 'default', messages: [{ role: 'user', content: 'Hi' }] }
   for (const body of [ask, { ...ask, stream: true }, ask]) await running.post('/v1/chat/completions', body)
   const { text } = await running.get(`${running.ops}/metrics`)

@@ -28,6 +28,7 @@ import type {
   Wallet,
 } from './ledger.js'
 import { type FileOptions, openFile } from './open-file.js'
+import { type Held, OpenHolds } from './open-holds.js'
 import { checkAmount, checkPosted, claimed, type Part, postedBy } from './parts.js'
 import { asked, heldRecord, type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
@@ -72,10 +73,6 @@ export async function openLedger(options: LedgerOptions): Promise<SqliteLedger> 
   }
 }
 
-interface Held extends OpenHold {
-  readonly parts: readonly Part[]
-}
-
 // At most 3 ms: a record takes up to 15 µs to read.
 const RECORDS_PER_TURN = 200
 // At most 3 ms.
@@ -94,12 +91,11 @@ class FileLedger implements SqliteLedger {
   readonly #batches: Batches
   readonly #begin: Database.Statement
   readonly #commit: Database.Statement
-  readonly #open = new Map<string, Held>()
+  readonly #open = new OpenHolds()
   readonly #verifications = new Set<Verification>()
   /** Reports under way. */
   #summing = 0
   readonly #backups = new Set<Promise<void>>()
-  #heldRial = 0n
   /** Operations that wrote since the last batch was tidied up after. */
   #writes = 0
   /** The latest moment that was asked about: what counters are old. */
@@ -215,8 +211,8 @@ class FileLedger implements SqliteLedger {
   }
 
   stats(): LedgerStats {
-    const oldest = this.#open.values().next().value
-    return { ...this.#file.size(), open_holds: this.#open.size, held_rial: this.#heldRial, oldest_hold_at: oldest?.at ?? null }
+    const [oldest] = this.#open
+    return { ...this.#file.size(), open_holds: this.#open.size, held_rial: this.#open.rial, oldest_hold_at: oldest?.at ?? null }
   }
 
   async backup(path: string): Promise<void> {
@@ -303,7 +299,7 @@ class FileLedger implements SqliteLedger {
   }
 
   #hold({ id, at, claims, record }: Hold): Admission {
-    if (this.#open.has(id) || this.#records.ended(id)) throw new Error(`hold ${id}: this id was held before`)
+    if (this.#open.get(id) !== undefined || this.#records.ended(id)) throw new Error(`hold ${id}: this id was held before`)
     const parts: Part[] = []
     const asked: Asked[] = []
     for (const claim of claims) {
@@ -337,8 +333,7 @@ class FileLedger implements SqliteLedger {
   }
 
   #add(hold: Held): void {
-    this.#open.set(hold.id, hold)
-    this.#heldRial += hold.record.held_rial
+    this.#open.add(hold)
     for (const { cell, amount } of hold.parts) {
       cell.pending += amount
       cell.holds++
@@ -361,8 +356,7 @@ class FileLedger implements SqliteLedger {
     this.#records.end(hold, state, entries, record)
     this.#timeline.note(id, hold.at)
     for (const verification of this.#verifications) verification.ended(id, entries)
-    this.#open.delete(id)
-    this.#heldRial -= hold.record.held_rial
+    this.#open.remove(hold)
     for (let i = 0; i < parts.length; i++) {
       const { cell, amount } = parts[i] as Part
       const posted = amounts[i] as Amount
@@ -379,7 +373,7 @@ class FileLedger implements SqliteLedger {
   }
 
   #openHolds(): OpenHold[] {
-    const holds = [...this.#open.values()].map(({ id, at, record }) => ({ id, at, record }))
+    const holds = [...this.#open].map(({ id, at, record }) => ({ id, at, record }))
     return holds.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
   }
 

@@ -73,20 +73,15 @@ function change(place: Zone, earlier: number, later: number): number {
   return after
 }
 
-/** The first day, as days since the epoch, of the month that a day is in (`by` 0), or of the month before (-1) or after it (1). */
-type Step = (day: number, by: number) => number
+/** The first day, as days since the epoch, of the month that a day is in (`by` 0), or of the month after it (1). */
+type Step = (day: number, by: 0 | 1) => number
 
 /** From one first midnight to the next. Days that a zone has skipped (Apia's 30 December 2011) have no window. */
 function span(place: Zone, at: number, step: Step): Span {
   let first = step(Math.floor((at + place.offset(at)) / DAY), 0)
   // The wall clock may have gone back over a midnight that it had shown already: the later day has begun, and stays begun.
   while (firstShown(place, step(first, 1) * DAY) <= at) first = step(first, 1)
-  let start = firstShown(place, first * DAY)
-  while (start > at) {
-    first = step(first, -1)
-    start = firstShown(place, first * DAY)
-  }
-  return { start, end: firstShown(place, step(first, 1) * DAY) }
+  return { start: firstShown(place, first * DAY), end: firstShown(place, step(first, 1) * DAY) }
 }
 
 /** The first moment at which the wall clock shows `wall` or later; `wall` is written as if it were UTC. */
@@ -119,6 +114,6 @@ function persianMonths(): Step {
     const first = firstOf(day)
     if (by === 0) return first
     // Months have 29 to 31 days: 31 days on is the next month's 1st, 2nd or 3rd.
-    return firstOf(by > 0 ? first + 31 : first - 1)
+    return firstOf(first + 31)
   }
 }

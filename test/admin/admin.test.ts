@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
 import { gateway, KEY, type RunningGateway, yaml } from '../support/gateway.js'
 import { json, provider, chat as says } from '../support/provider.js'
+import { wallClock } from '../support/wall-clock.js'
 
 /*
  * The built-in page as it is served: who may come in, what is answered, and what never is. What a browser makes of it: test/browser/.
@@ -17,12 +18,15 @@ interface Running extends RunningGateway {
   readonly page: string
 }
 
-async function running(t: Test, given: Parameters<typeof yaml>[1] = {}): Promise<Running> {
+async function running(t: Test, given: Parameters<typeof yaml>[1] = {}, env: Record<string, string> = {}): Promise<Running> {
   const far = await provider(t, says({ text: ANSWER, usage: { prompt_tokens: 30, completion_tokens: 20, total_tokens: 50 } }))
-  const started = await gateway(t, yaml(far.url, { more: MORE, ...given }))
+  const started = await gateway(t, yaml(far.url, { more: MORE, ...given }), { env })
   const { admin: address } = await started.line('listening')
   return { ...started, page: address }
 }
+
+/** A clock at the begin of a minute: none ends while something is counted in it. */
+const early = (t: Test) => wallClock(t, '2026-11-21T08:44:01Z').env
 
 const chat = (more: object = {}) => ({ model: 'default', messages: [{ role: 'user', content: PROMPT }], ...more })
 
@@ -120,7 +124,7 @@ t.test('another Host, Origin or site is refused, with the token and without', as
 })
 
 t.test('a request and a refusal are told with how they were decided; nothing of what was said is', async t => {
-  const { page, get, post } = await running(t, { plan: '{requests_per_minute: 2}', budget: '{daily_rial: 1000000}' })
+  const { page, get, post } = await running(t, { plan: '{requests_per_minute: 2}', budget: '{daily_rial: 1000000}' }, early(t))
   const told: string[] = []
   const ask = async (path: string) => {
     const { status, text, json } = await get(`${page}/api/${path}`, OPEN)
@@ -267,7 +271,7 @@ t.test('what can not be is said in words, and what is not there is not', async t
 })
 
 t.test('a reload changes the token, and takes the new place of a line', async t => {
-  const started = await running(t, { plan: '{requests_per_minute: 1}' })
+  const started = await running(t, { plan: '{requests_per_minute: 1}' }, early(t))
   const { page, get, post } = started
   await post('/v1/chat/completions', chat())
   const id = (await post('/v1/chat/completions', chat())).headers.get('x-request-id')

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { gateway, KEY, yaml } from '../support/gateway.js'
 import { BIN } from '../support/paths.js'
+import { bare } from '../support/program.js'
 import { chat, provider } from '../support/provider.js'
 
 interface Ran {
@@ -15,7 +16,8 @@ interface Ran {
 /** The program, as a user would call it. */
 function cli(cwd: string, ...args: string[]): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [BIN, ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    const [command = '', ...rest] = bare([process.execPath, BIN, ...args])
+    const child = spawn(command, rest, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
     let out = ''
     let err = ''
     child.stdout.on('data', chunk => (out += chunk))

@@ -39,7 +39,11 @@ async function tailing(t: Test, running: RunningGateway, ...args: string[]) {
 
 /** Asks, one request after the other, until it is enough. */
 async function askUntil(running: RunningGateway, enough: () => boolean, body: object = ask): Promise<void> {
-  while (!enough()) await running.post('/v1/chat/completions', body)
+  while (!enough()) {
+    await running.post('/v1/chat/completions', body)
+    // Who watches gets its turn, too.
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
 }
 
 /** The line of the log, which is written a moment later. */
@@ -51,6 +55,7 @@ async function logged(running: RunningGateway, id: string): Promise<unknown> {
   }
 }
 
+t.jobs = 4
 t.test('tail in a pipe: the lines that the log has, filtered, and it ends with its count', async t => {
   const running = await watched(t)
   const tail = await tailing(t, running, '--count', '2')

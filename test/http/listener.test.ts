@@ -72,6 +72,7 @@ async function said(listener: Listener, ...pieces: string[]): Promise<string> {
 
 const POST = 'POST /v1/x HTTP/1.1\r\nhost: a\r\n'
 
+t.jobs = 4
 t.test('what never becomes a request is answered in the envelope of all errors', async t => {
   const listener = await listening(t)
   const rows: [name: string, sent: string, status: number, code: string][] = [
@@ -126,11 +127,11 @@ t.test('a header that does not come is given up', async t => {
   const answer = await said(listener, 'POST /v1/x HTTP/1.1\r\nhost:')
   t.match(answer, /^HTTP\/1.1 408 Request Timeout/)
   t.match(answer, /"code":"request_timeout"/)
-  t.ok(performance.now() - started < 13_000)
+  t.ok(performance.now() - started < 30_000, 'long before the minute that Node gives')
 })
 
 t.test('bodies: chunked, announced, asked for, too large, too slow', async t => {
-  const listener = await listening(t, { bytesMax: 1_000, timeoutMs: 300 })
+  const listener = await listening(t, { bytesMax: 1_000, timeoutMs: 60_000 })
   const body = JSON.stringify({ a: 'x'.repeat(500) })
   const end = 'connection: close\r\n'
   const ok = new RegExp(`^HTTP/1.1 200 OK[^]*{"size":${body.length}}$`)
@@ -150,7 +151,7 @@ t.test('bodies: chunked, announced, asked for, too large, too slow', async t => 
     t.match(answer, /connection: close\r\n/i)
     t.match(answer, /"code":"request_too_large"/)
   }
-  const slow = await said(listener, `${POST}content-length: 9\r\n\r\n{`)
+  const slow = await said(await listening(t, { timeoutMs: 300 }), `${POST}content-length: 9\r\n\r\n{`)
   t.match(slow, /^HTTP\/1.1 408 /)
   t.match(slow, /connection: close\r\n/i)
   t.match(slow, /x-should-retry: true\r\n/)
@@ -165,7 +166,7 @@ t.test('a client that leaves before its body is whole is noticed, also when it h
         request.on('error', () => {})
         await new Promise<void>(resolve => response.once('close', () => setTimeout(resolve, 50)))
       }
-      await readBody(request, 100, 5_000, new Room()).catch(error => codes.push(error.code))
+      await readBody(request, 100, 60_000, new Room()).catch(error => codes.push(error.code))
       late?.()
     },
   })
@@ -173,9 +174,7 @@ t.test('a client that leaves before its body is whole is noticed, also when it h
     const noticed = new Promise<void>(resolve => (late = resolve))
     const socket = await open(listener)
     socket.write(`POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: 50\r\n\r\nhalf`, () => setTimeout(() => socket.destroy(), 30))
-    const started = performance.now()
     await noticed
-    t.ok(performance.now() - started < 2_000, path)
   }
   t.strictSame(codes, ['client_closed', 'client_closed'])
 })
@@ -185,7 +184,7 @@ t.test('the bodies of all requests share one room', async t => {
   const bodies: Promise<unknown>[] = []
   const listener = await listening(t, {
     handle: (request, response) => {
-      const body = readBody(request, 5_000, 5_000, room).then(
+      const body = readBody(request, 5_000, 60_000, room).then(
         bytes => bytes.length,
         error => error.code,
       )
@@ -224,7 +223,7 @@ t.test('a body that as good as stands still is given up long before its time is 
   const drip = setInterval(() => socket.write('x'), 500)
   t.match(await answer, /^HTTP\/1.1 408 [\s\S]*"code":"request_timeout"/)
   clearInterval(drip)
-  t.ok(performance.now() - started < 13_000)
+  t.ok(performance.now() - started < 30_000)
 })
 
 t.test('a refusal arrives whole while a large body is still being sent', async t => {
@@ -257,7 +256,7 @@ t.test('a small body that nobody wanted does not cost the connection', async t =
   const socket = await open(listener)
   const answers = all(socket)
   socket.write(`${POST}content-type: text/plain\r\ncontent-length: 1000\r\n\r\n${'x'.repeat(500)}`)
-  await new Promise(resolve => setTimeout(resolve, 50))
+  await once(socket, 'data')
   socket.write(`${'x'.repeat(500)}${POST}connection: close\r\ncontent-length: 2\r\n\r\n{}`)
   const statuses = [...(await answers).matchAll(/HTTP\/1.1 (\d+)/g)].map(([, status]) => status)
   t.strictSame(statuses, ['415', '200'])
@@ -265,8 +264,11 @@ t.test('a small body that nobody wanted does not cost the connection', async t =
 
 t.test('an answer that nobody reads is given up after the time for writing', async t => {
   let closed!: Promise<unknown>
+  let arrive!: () => void
+  const arrived = new Promise<void>(resolve => (arrive = resolve))
   const listener = await listening(t, {
     handle: (_request, response) => {
+      arrive()
       closed = once(response, 'close')
       sendJson(response, 200, 'req_1', {}, JSON.stringify('x'.repeat(30_000_000)), 300)
     },
@@ -275,9 +277,10 @@ t.test('an answer that nobody reads is given up after the time for writing', asy
   socket.pause()
   socket.write(`${POST}content-length: 0\r\n\r\n`)
   const started = performance.now()
-  await new Promise(resolve => setTimeout(resolve, 100))
+  await arrived
   await closed
-  t.ok(performance.now() - started < 2_000)
+  const ms = performance.now() - started
+  t.ok(ms >= 300 && ms < 30_000, `${ms} ms`)
   socket.destroy()
 })
 

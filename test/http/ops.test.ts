@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Check, type OpsOptions, startOps } from '../../src/http/ops.js'
 
@@ -132,11 +131,19 @@ t.test('closing lets an answer under way end, and does not wait for idle connect
   const gate = new Promise<void>(resolve => {
     release = resolve
   })
-  const running = await ops(t, { metrics: { render: () => gate.then(() => ({ contentType: 'text/plain', body: 'late\n' })) } })
+  let arrive = (): void => {}
+  const arrived = new Promise<void>(resolve => {
+    arrive = resolve
+  })
+  const render = () => {
+    arrive()
+    return gate.then(() => ({ contentType: 'text/plain', body: 'late\n' }))
+  }
+  const running = await ops(t, { metrics: { render } })
   const idle = connect(running.port, '127.0.0.1')
   await once(idle, 'connect')
   const response = fetch(`http://127.0.0.1:${running.port}/metrics`)
-  await sleep(100)
+  await arrived
   const closed = running.close()
   release()
   t.equal(await (await response).text(), 'late\n')

@@ -77,6 +77,47 @@ t.test('more records than are read at a time', async t => {
   t.strictSame(part, [10, 11])
 })
 
+t.test('groups come in their order, whatever the order of the records: the first that differs decides', async t => {
+  const ledger = await openLedger({ path: join(t.testdir(), 'ledger.db'), durability: 'process', create: true })
+  t.teardown(() => ledger.close())
+  // More of each than are read at a time.
+  const made = [
+    { key: 'b', model: 'x/2' },
+    { key: 'c', model: 'x/1' },
+    { key: 'a', model: 'x/3' },
+    { key: 'b', model: 'x/1' },
+  ]
+  for (const [i, one] of made.entries())
+    await Promise.all(Array.from({ length: 1001 }, (_, j) => request(ledger, { ...one, at: FROM + i * 10_000 + j })))
+  const rows = await ledger.usage({ by: ['key', 'model'], timezone: 'UTC', calendar: 'gregorian' })
+  t.strictSame(
+    rows.map(({ group, requests }) => [group.key, group.model, requests]),
+    [
+      ['a', 'x/3', 1001],
+      ['b', 'x/1', 1001],
+      ['b', 'x/2', 1001],
+      ['c', 'x/1', 1001],
+    ],
+  )
+  const pages = []
+  for await (const page of ledger.pages({ key: 'c' })) pages.push(page.length)
+  t.equal(
+    pages.reduce((sum, length) => sum + length, 0),
+    1001,
+  )
+  t.notOk(pages.includes(0), 'no page is empty')
+})
+
+t.test('months of the persian calendar go by their own names', async t => {
+  const ledger = await openLedger({ path: ':memory:', durability: 'process', create: true })
+  t.teardown(() => ledger.close())
+  for (const at of ['2026-03-20T12:00:00Z', '2026-03-21T12:00:00Z', '2026-07-28T12:00:00Z']) await request(ledger, { at: Date.parse(at) })
+  const months = async (calendar: 'gregorian' | 'persian') =>
+    (await ledger.usage({ by: ['month'], timezone: 'Asia/Tehran', calendar })).map(({ group }) => group.month)
+  t.strictSame(await months('persian'), ['1404-12', '1405-01', '1405-05'])
+  t.strictSame(await months('gregorian'), ['2026-03', '2026-07'])
+})
+
 t.test('a zone that does not exist', async t => {
   const ledger = await openLedger({ path: ':memory:', durability: 'process', create: true })
   t.teardown(() => ledger.close())

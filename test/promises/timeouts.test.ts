@@ -12,10 +12,14 @@ import { openStream, provider } from '../support/provider.js'
 const CHAT = '/v1/chat/completions'
 const ask = (model: string, stream = false) => ({ model, stream, max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] })
 const FAR = { connect: '60s', first_byte: '60s', idle: '60s', total: '60s' }
+/** Of silence between two words: a machine that is busy may add as much. */
+const IDLE_MS = 2_000
+const PAUSE_MS = 600
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n'
 const EVENTS = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
 const WORD = `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { role: 'assistant', content: 'Hi ' }, finish_reason: null }] })}\n\n`
 
+t.jobs = 3
 t.test('each limit of a provider is kept alone, and is named where it has passed', async t => {
   const server = await badServer(t)
   // Takes connections, and never says hello.
@@ -31,13 +35,13 @@ t.test('each limit of a provider is kept alone, and is named where it has passed
       }, ms)
     })
   }
-  every(400, WORD, EVENTS)
+  every(PAUSE_MS, WORD, EVENTS)
   every(50, ' ', HEAD)
   const url = (name: string) => (name === 'connect' ? `https://127.0.0.1:${silent}` : `http://127.0.0.1:${server.port}/${name}`)
   server.on('/first_byte/', () => {})
   const names = Object.keys(FAR) as (keyof typeof FAR)[]
   const limits = (name: string) =>
-    JSON.stringify({ ...FAR, [name]: '700ms' })
+    JSON.stringify({ ...FAR, [name]: name === 'idle' ? `${IDLE_MS}ms` : '700ms' })
       .replaceAll('"', '')
       .replaceAll(':', ': ')
   const running = await gateway(
@@ -59,7 +63,7 @@ keys: {a: {plan: p, secret: ${KEY}}}
     connect: [false, 502, 'upstream_unavailable', /cannot be reached/, 650],
     first_byte: [false, 504, 'upstream_timeout', /timeout\.first_byte of 0\.7 s/, 650],
     // Pauses shorter than the limit add up to more than it, and do no harm.
-    idle: [true, 200, 'upstream_timeout', /timeout\.idle of 0\.7 s/, 4 * 400 + 650],
+    idle: [true, 200, 'upstream_timeout', /timeout\.idle of 2 s/, 4 * PAUSE_MS + IDLE_MS - 50],
     total: [false, 504, 'upstream_timeout', /timeout\.total of 0\.7 s/, 650],
   }
   for (const name of names) {
@@ -69,7 +73,7 @@ keys: {a: {plan: p, secret: ${KEY}}}
     const tookMs = performance.now() - from
     const error = stream ? JSON.parse(answer.text.trim().split('\n').at(-1)?.slice('data: '.length) ?? '').error : answer.json.error
     t.match({ status: answer.status, ...error }, { status, code, message }, name)
-    t.ok(tookMs >= least && tookMs < 20_000, `${name}: after ${Math.round(tookMs)} ms`)
+    t.ok(tookMs >= least && tookMs < 40_000, `${name}: after ${Math.round(tookMs)} ms`)
     if (stream) t.equal(answer.text.split('"Hi "').length - 1, 5, 'all that was said came through')
   }
   const slow = request(running.url + CHAT, { method: 'POST', agent: false, headers: { ...AUTH, 'content-length': 100 } })
@@ -110,7 +114,7 @@ t.test('a stream that talks for an hour is not cut', { skip: library === '' ? 'f
     }
     stream.finish({ prompt_tokens: 9, completion_tokens: 64, total_tokens: 73 })
   })
-  const timeout = 'timeout: {connect: 10m, first_byte: 10m, idle: 10m, total: 15m}'
+  const timeout = 'timeout: {connect: 60m, first_byte: 60m, idle: 60m, total: 15m}'
   const running = await gateway(t, yaml(up.url, { provider: timeout, plan: '{requests_per_minute: 10, tokens_per_minute: 100000}' }), {
     env: { LD_PRELOAD: library, FAKETIME: `+0 x${FASTER}` },
   })

@@ -166,7 +166,7 @@ t.test('a provider’s certificate is held against the well-known authorities, o
   t.equal(await status(), 'upstream_unavailable', 'other authorities')
   copyFileSync(`${FIXTURES}tls/localhost.crt`, join(folder, 'ca.crt'))
   await running.reload(yaml(up.url, { provider: `${once}, ca: ca.crt`, model: 'attempts: 1' }))
-  // The change of gateway.yaml and the signal are two reloads: one of the two before may still be under way.
+  // The two files that have changed may be seen one after the other, in two reloads.
   while ((await status()) !== 200) t.equal(up.seen.length, 0)
   t.equal(up.seen.length, 1, 'nothing was sent to whom nobody vouched for')
 })

@@ -42,8 +42,9 @@ async function running(t: Test, model: string) {
   return gateway(t, yaml(up.url, { model, provider: 'health: off' }), { folder: folderOf(t) })
 }
 
+t.jobs = 3
 t.test('a module counts what is held, for small bodies and for large ones', async t => {
-  const first = await running(t, 'tokenizer: ./words.mjs, tokenizer_timeout: 5s')
+  const first = await running(t, 'tokenizer: ./words.mjs, tokenizer_timeout: 60s')
   const large = WORDS.repeat(4000)
   for (const text of ['one two three', large]) t.equal((await first.post('/v1/chat/completions', ask(text), AUTH)).status, 200)
   t.equal(await metric(first, requests('counted')), 2)
@@ -53,21 +54,21 @@ t.test('a module counts what is held, for small bodies and for large ones', asyn
     [1003n, BigInt(1000 + large.split(' ').length)].map(held => Number(held) + 10),
   )
   t.notMatch(first.output(), /one two three/, 'what it prints, prompts for one, goes nowhere')
-  const second = await running(t, 'tokenizer: ./later.mjs, tokenizer_timeout: 5s')
+  const second = await running(t, 'tokenizer: ./later.mjs, tokenizer_timeout: 60s')
   await second.post('/v1/chat/completions', ask('Hello'), AUTH)
   await second.stop()
   t.equal((await second.records())[0]?.held_tokens, 5011)
 })
 
 t.test('what a module can not count is held for by the estimate, told and counted', async t => {
-  const rows: readonly (readonly [module: string, result: string, reason: RegExp])[] = [
-    ['waits', 'timeout', /it took longer than 300 ms/],
+  const rows: readonly (readonly [module: string, result: string, reason: RegExp, timeout?: string])[] = [
+    ['waits', 'timeout', /it took longer than 300 ms/, '300ms'],
     ['throws', 'failed', /it threw TypeError/],
     ['dies', 'failed', /its thread ended/],
     ['nonsense', 'failed', /it gave NaN, which is no number of tokens/],
   ]
-  for (const [module, result, reason] of rows) {
-    const up = await running(t, `tokenizer: ./${module}.mjs, tokenizer_timeout: 300ms`)
+  for (const [module, result, reason, timeout = '60s'] of rows) {
+    const up = await running(t, `tokenizer: ./${module}.mjs, tokenizer_timeout: ${timeout}`)
     t.equal((await up.post('/v1/chat/completions', ask(WORDS), AUTH)).status, 200, module)
     t.equal(await metric(up, requests(result)), 1, module)
     await up.stop()
@@ -79,7 +80,7 @@ t.test('what a module can not count is held for by the estimate, told and counte
 })
 
 t.test('whatever nonsense a module gives, the hold is the estimate, or the bound where the model asks for it', async t => {
-  const up = await running(t, 'tokenizer: ./nonsense.mjs, tokenizer_timeout: 5s, estimate: bound')
+  const up = await running(t, 'tokenizer: ./nonsense.mjs, tokenizer_timeout: 60s, estimate: bound')
   for (let i = 0; i < 12; i++) await up.post('/v1/chat/completions', ask(WORDS), AUTH)
   await up.stop()
   for (const { held_tokens } of await up.records()) t.ok((held_tokens ?? 0) >= Buffer.byteLength(WORDS) + 10, `${held_tokens}`)
@@ -87,11 +88,11 @@ t.test('whatever nonsense a module gives, the hold is the estimate, or the bound
 })
 
 t.test('a module that hangs for ever stops nobody else, and counts again with the next request', async t => {
-  const up = await running(t, 'tokenizer: ./hangs.mjs, tokenizer_timeout: 400ms')
+  const up = await running(t, 'tokenizer: ./hangs.mjs, tokenizer_timeout: 3s')
   const since = performance.now()
   const hanging = up.post('/v1/chat/completions', ask('hang'), AUTH)
   t.equal((await up.get(`${up.ops}/livez`)).status, 200)
-  t.ok(performance.now() - since < 400, 'the event loop is free meanwhile')
+  t.ok(performance.now() - since < 3000, 'the event loop is free meanwhile')
   t.equal((await hanging).status, 200)
   let counted = 0
   // The thread starts again meanwhile, and may be too late for the first of them.
@@ -108,7 +109,7 @@ t.test('a module that hangs for ever stops nobody else, and counts again with th
 })
 
 t.test('a module that eats memory loses its thread, and the gateway nothing', async t => {
-  const up = await running(t, 'tokenizer: ./eats.mjs, tokenizer_timeout: 20s')
+  const up = await running(t, 'tokenizer: ./eats.mjs, tokenizer_timeout: 60s')
   t.equal((await up.post('/v1/chat/completions', ask(WORDS), AUTH)).status, 200)
   t.equal(await metric(up, requests('failed')), 1)
   t.equal(await up.stop(), 0)
@@ -116,7 +117,7 @@ t.test('a module that eats memory loses its thread, and the gateway nothing', as
 
 t.test('a reload takes the module as the file then has it', async t => {
   const up = await provider(t, chat())
-  const config = yaml(up.url, { model: 'tokenizer: ./mine.mjs, tokenizer_timeout: 5s', provider: 'health: off' })
+  const config = yaml(up.url, { model: 'tokenizer: ./mine.mjs, tokenizer_timeout: 60s', provider: 'health: off' })
   const folder = t.testdir({ 'mine.mjs': 'export default () => 100' })
   const first = await gateway(t, config, { folder })
   await first.post('/v1/chat/completions', ask('Hello'), AUTH)

@@ -16,6 +16,8 @@ const MEMORY_GROWTH_MAX = 64 * 1024 * 1024
 const AT_ONCE = 24
 /** Longer than any answer takes that is not waited for. Milliseconds. */
 const SLOW_MS = 1500
+/** Nobody listens there, and no system gives it to whoever asks for any. */
+const NOBODY = 1
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
 const OTHERS: Readonly<Record<string, object>> = {
   '/v1/completions': { prompt: 'Hello' },
@@ -41,10 +43,9 @@ t.test('what a provider does wrong', async t => {
     socket.destroy()
   })
   const server = await badServer(t)
-  const refusing = await closedPort(t)
   const selfSigned = await tls(t)
   const providers: [name: string, url: string][] = [
-    ['refused', `http://127.0.0.1:${refusing}/v1`],
+    ['refused', `http://127.0.0.1:${NOBODY}/v1`],
     ['strange', `https://127.0.0.1:${selfSigned}/v1`],
   ]
   const rows: Row[] = []
@@ -227,14 +228,6 @@ async function ask(url: string, { id, path, body }: Row): Promise<string> {
   if (streamed && last === '[DONE]') return `${response.status} -`
   const parsed = JSON.parse(last) as { readonly error?: { readonly code: string } }
   return `${response.status} ${parsed.error?.code ?? (streamed ? 'no [DONE]' : '-')}`
-}
-
-async function closedPort(t: { teardown(fn: () => unknown): unknown }): Promise<number> {
-  const undo: (() => unknown)[] = []
-  const port = await tcp({ teardown: fn => undo.push(fn) }, socket => socket.destroy())
-  for (const step of undo) await step()
-  t.teardown(() => {})
-  return port
 }
 
 async function tls(t: { teardown(fn: () => unknown): unknown }): Promise<number> {

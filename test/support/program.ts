@@ -31,7 +31,7 @@ export interface ProgramOptions {
   readonly uid?: number
 }
 
-/** The program with these arguments, as it ends by itself; after 20 seconds it is killed. */
+/** The program with these arguments, as it ends by itself; after two minutes it is killed. */
 export async function program(
   args: readonly string[],
   { cwd, env, uid }: ProgramOptions = {},
@@ -42,7 +42,7 @@ export async function program(
     ...(uid === undefined ? {} : { uid, gid: uid }),
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 20_000,
+    timeout: 120_000,
     killSignal: 'SIGKILL',
   })
   let stdout = ''

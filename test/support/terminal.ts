@@ -11,7 +11,7 @@ export interface Terminal {
   press(key: string): void
   /** What is to be seen. */
   screen(): string
-  /** Resolves with the screen once it fits. Rejects after 30 seconds, with the last one. */
+  /** Resolves with the screen once it fits. Rejects after two minutes, with the last one. */
   until(fits: RegExp | ((screen: string) => boolean)): Promise<string>
   resize(columns: number, rows: number): void
 }
@@ -41,7 +41,7 @@ export function terminal(t: { teardown(fn: () => unknown): unknown }, cwd: strin
     press: key => void tmux('send-keys', key),
     screen,
     until: async fits => {
-      for (const deadline = performance.now() + 30_000; ; ) {
+      for (const deadline = performance.now() + 120_000; ; ) {
         const seen = screen()
         if (typeof fits === 'function' ? fits(seen) : fits.test(seen)) return seen
         if (performance.now() > deadline) throw new Error(`the screen does not come to ${fits}:\n${seen}`)

@@ -4,6 +4,8 @@ export interface FakeTimers {
   advance(ms: number): void
   /** How many are set. */
   readonly set: number
+  /** How many have ever been. */
+  readonly made: number
 }
 
 class FakeTimer {
@@ -53,6 +55,9 @@ export function fakeTimers(t: { teardown(fn: () => unknown): unknown }): FakeTim
   return {
     get set() {
       return [...timers].filter(({ due }) => due !== null).length
+    },
+    get made() {
+      return timers.size
     },
     advance(ms) {
       const until = clock.now + ms

@@ -2,6 +2,7 @@ import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import { type Access, createLog, droppedLine, type Level, type LogOptions, levelOf } from '../../src/telemetry/log.js'
 import { createOutput, type Output } from '../../src/telemetry/output.js'
+import { cpuMs } from '../support/cpu.js'
 
 const AT = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
 
@@ -207,9 +208,10 @@ t.test('an access line costs under 3 µs', async t => {
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < 20; round++) {
     const lines = Array.from({ length: 5000 }, (_, i) => ({ ...ACCESS, time: AT + i, duration_ms: i / 7, request_id: `req_${i}` }))
-    const began = performance.now()
-    for (const line of lines) to.access(line)
-    best = Math.min(best, (performance.now() - began) / 5)
+    const ms = cpuMs(() => {
+      for (const line of lines) to.access(line)
+    })
+    best = Math.min(best, ms / 5)
   }
   t.comment(`${best.toFixed(2)} µs`)
   t.ok(best < 3, `${best.toFixed(2)} µs`)

