@@ -5,6 +5,7 @@ import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { GatewayError } from './errors.js'
 import { parseBody } from './http/body.js'
 import { isObject, type Json, type JsonObject } from './json.js'
+import { BodyTexts, familyOf } from './metering/estimate.js'
 import type { Pieces } from './pieces.js'
 import type { Wires } from './upstream/upstream.js'
 
@@ -86,7 +87,8 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
     )
   }
   const stream = endpoint.streams(body)
-  const targets = answering.map(place => targetOf(body, endpoint, place, stream))
+  const texts = textsFor(answering)
+  const targets = answering.map(place => targetOf(body, endpoint, place, stream, texts))
   return {
     model,
     targets,
@@ -95,14 +97,21 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
   }
 }
 
-function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean): Target {
+/** Texts that are read more than once are read together. */
+function textsFor(places: readonly Place[]): BodyTexts | undefined {
+  const bound = places.some(({ model }) => model.estimate === 'bound')
+  if (places.length === 1 && !bound) return undefined
+  return new BodyTexts(new Set([...places.map(({ model }) => familyOf(model)), ...(bound ? (['bytes'] as const) : [])]))
+}
+
+function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean, texts: BodyTexts | undefined): Target {
   const { model } = place
   const forwarded = forwardedBody(body, endpoint, model, stream)
   return {
     ...place,
     body: forwarded,
-    estimate: endpoint.estimate(forwarded as Body, model),
-    ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }).input } : {}),
+    estimate: endpoint.estimate(forwarded as Body, model, texts),
+    ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }, texts).input } : {}),
   }
 }
 
