@@ -71,6 +71,18 @@ t.test('nothing is resolved before it is durable; meanwhile the next batch gathe
   t.strictSame(store.log, ['a', 'commit', 'sync', '1 operations', 'b', 'c', 'commit', 'sync', '2 operations'])
 })
 
+t.test('how long a batch took until it was durable is told, in seconds', async t => {
+  const store = new Noted()
+  const told: number[] = []
+  const group = new Batches(store, seconds => told.push(seconds))
+  store.gate = new Promise(resolve => setTimeout(resolve, 20))
+  const began = performance.now()
+  await group.run(() => store.write('a'))
+  const most = (performance.now() - began) / 1000
+  t.equal(told.length, 1)
+  t.ok((told[0] as number) > 0.01 && (told[0] as number) <= most, `${told[0]} of ${most} s`)
+})
+
 t.test('operations that write nothing are answered without a commit', async t => {
   const store = new Noted()
   t.equal(await batches(store).run(() => 5), 5)
