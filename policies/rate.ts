@@ -18,13 +18,16 @@ const REQUEST_WINDOWS = [
 export default ((_options, host): Policy => ({
   name: 'rate',
   admit({ key, at, estimate }) {
-    const claims: Claim[] = REQUEST_WINDOWS.map(({ kind, ceiling, code }) => ({
-      counter: keyRequests(key.name, host.window(kind, at)),
-      amount: 1n,
-      ceiling: key.plan[ceiling],
-      code,
-      ends: 'counted',
-    }))
+    const claims: Claim[] = []
+    for (const { kind, ceiling, code } of REQUEST_WINDOWS) {
+      claims.push({
+        counter: keyRequests(key.name, host.window(kind, at)),
+        amount: 1n,
+        ceiling: key.plan[ceiling],
+        code,
+        ends: 'counted',
+      })
+    }
     claims.push({
       counter: keyTokens(key.name, host.window('minute', at)),
       amount: BigInt(estimate.input + estimate.output),
@@ -38,8 +41,15 @@ export default ((_options, host): Policy => ({
     if (exchange.method !== 'POST') return undefined
     const counters = watched(exchange.key, exchange.at, host)
     if (counters.length === 0) return undefined
-    const found = counters.map(({ counter }) => exchange.readings.find(reading => same(reading.counter, counter)))
-    if (found.every(reading => reading !== undefined)) return fields(counters, found, host.now(), error)
+    const found: Reading[] = []
+    for (const { counter } of counters) {
+      for (const reading of exchange.readings) {
+        if (!same(reading.counter, counter)) continue
+        found.push(reading)
+        break
+      }
+    }
+    if (found.length === counters.length) return fields(counters, found, host.now(), error)
     return host.read(counters.map(({ counter }) => counter)).then(readings => fields(counters, readings, host.now(), error))
   },
 })) satisfies PolicyFactory
@@ -71,7 +81,8 @@ function fields(counters: readonly Watched[], readings: readonly Reading[], now:
   const told: Record<string, string> = {}
   let nearest: { watched: Watched; left: bigint } | undefined
   const refusing = counters.some(({ code }) => code === error?.code && code !== 'rate_limit_tpm')
-  for (const [i, watched] of counters.entries()) {
+  for (let i = 0; i < counters.length; i++) {
+    const watched = counters[i] as Watched
     const { posted, pending } = readings[i] as Reading
     const left = watched.ceiling - posted - pending
     if (watched.code === 'rate_limit_tpm') tell(told, 'tokens', watched, left, now)

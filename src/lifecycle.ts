@@ -38,7 +38,8 @@ export interface Ran {
 export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): Promise<Ran> {
   let ran: Ran
   try {
-    ran = await admit(exchange, endpoint, runtime, services)
+    const question = await admit(exchange, endpoint, runtime, services)
+    ran = await held(exchange, endpoint, question, runtime, services)
   } catch (error) {
     ran = await refuse(exchange, error, null, runtime, services)
   } finally {
@@ -49,7 +50,8 @@ export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runti
   return ran
 }
 
-async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): Promise<Ran> {
+/** Resolves when all claims are admitted, durably. */
+async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, services: Services): Promise<Question> {
   const { config, chain } = runtime
   const { clock, ledger } = services
   const key = identify(exchange, runtime)
@@ -73,7 +75,7 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   exchange.claims = claims
   exchange.readings = admission.readings
   if (!admission.admitted) throw refusal(admission, exchange as Asked, clock.now(), runtime.iso)
-  return held(exchange, endpoint, question, runtime, services)
+  return question
 }
 
 /** The key that the chain finds. Where keys are configured, nobody passes without one, whatever the chain is. */
@@ -132,19 +134,20 @@ function admissionRecord(exchange: Exchange, { model, stream }: Question, claims
   }
 }
 
-/** All claims are admitted, durably: from here every way out ends the hold, once. */
+/** From here every way out ends the hold, once. Never rejects. */
 async function held(exchange: Exchange, endpoint: Endpoint, question: Question, runtime: Runtime, services: Services): Promise<Ran> {
   let forwarded: Forwarded
   try {
     if (exchange.gone) throw clientClosed()
     forwarded = await forward(exchange, endpoint, question, runtime, services)
   } catch (error) {
-    return release(exchange, error, runtime, services)
+    return await release(exchange, error, runtime, services)
   }
   exchange.marks.first = services.clock.monotonic()
+  // `await` spares a promise that waits for a promise.
   return forwarded.answered.kind === 'stream'
-    ? tellStream(exchange, forwarded, runtime, services)
-    : tellWhole(exchange, forwarded, runtime, services)
+    ? await tellStream(exchange, forwarded, runtime, services)
+    : await tellWhole(exchange, forwarded, runtime, services)
 }
 
 /**

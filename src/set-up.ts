@@ -43,7 +43,7 @@ export async function setUp(
       chain,
       tokenizers,
       catalog: new Catalog(config),
-      upstreams: await Upstreams.start(config, providers, before?.upstreams),
+      upstreams: await Upstreams.start(config, providers, provider => tellDistrust(provider, log), before?.upstreams),
       windows: find,
       iso: at => isoTime(at, place),
     }
@@ -62,4 +62,9 @@ async function openAccounts(config: Config, ledger: Ledger, at: number): Promise
       return ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at })
     }),
   )
+}
+
+function tellDistrust(provider: string, log: Log): void {
+  const message = 'a provider wrote what nobody had asked for: for a minute, each of its requests has a connection of its own'
+  log.warn(message, { provider })
 }

@@ -13,20 +13,17 @@ export interface Size {
 
 /** Sizes a hold from the raw estimates of the targets and what their models have taught. */
 export function sizeOf(targets: readonly Target[], calibrations: Calibrations): Size {
-  const estimates = targets.map(target => ({ input: inputHeld(target, calibrations), output: target.estimate.output }))
+  const most = { input: 0, output: 0 }
   let estimateRial = 0n
-  for (const [i, { model }] of targets.entries()) {
-    const { input, output } = estimates[i] as Estimate
-    const rial = cost(model.price, { input, cached: 0, output })
+  for (const target of targets) {
+    const input = inputHeld(target, calibrations)
+    const { output } = target.estimate
+    const rial = cost(target.model.price, { input, cached: 0, output })
     if (rial > estimateRial) estimateRial = rial
+    if (input > most.input) most.input = input
+    if (output > most.output) most.output = output
   }
-  return {
-    estimate: {
-      input: Math.max(...estimates.map(estimate => estimate.input)),
-      output: Math.max(...estimates.map(estimate => estimate.output)),
-    },
-    estimateRial,
-  }
+  return { estimate: most, estimateRial }
 }
 
 /** Input tokens: as they were counted, else what few requests exceed; where the model says `estimate: bound`, none does. */

@@ -5,7 +5,7 @@ import { ROOT } from './support/paths.js'
 
 /** From the ground up: what is compiled into a file may come from an earlier line, or from its own. Types may come from anywhere. */
 const ORDER = [
-  ['errors', 'json', 'pieces', 'clock', 'ids', 'version', 'secret', 'placed', 'policy', 'commands/command'],
+  ['errors', 'json', 'pieces', 'clock', 'deadline', 'ids', 'version', 'secret', 'placed', 'policy', 'commands/command'],
   ['checks', 'documents'],
   ['config', 'ledger', 'metering', 'http'],
   ['exchange', 'endpoints', 'upstream'],

@@ -25,7 +25,7 @@ ${optionsHelp(flags)}
 /** Characters of log lines that may wait for a slow reader. */
 const LOG_PENDING_MAX = 8 * 1024 * 1024
 /** Between two writes of the log. Milliseconds. */
-const LOG_REST_MS = 5
+const LOG_REST_MS = 20
 /** For what is still open, once all is stopped and told. Milliseconds. */
 const LINGER_MS = 200
 

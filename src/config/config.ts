@@ -95,6 +95,8 @@ export interface ProviderSettings {
   readonly proxy?: string
   readonly timeout: Timeouts
   readonly max_connections: number
+  /** Which requests may follow on a connection: those of the same key, any, or none. */
+  readonly keep_connections: 'key' | 'shared' | 'off'
   /** Requests that may wait for a connection, and how long. */
   readonly queue: number
   readonly queue_timeout: Ms

@@ -25,6 +25,7 @@ export interface ProviderDraft {
   readonly proxy: 'none' | 'environment'
   readonly timeout: { readonly connect: string; readonly first_byte: string; readonly idle: string; readonly total: string }
   readonly max_connections: number
+  readonly keep_connections: 'key' | 'shared' | 'off'
   readonly queue: number
   readonly queue_timeout: string
   readonly retry_unknown: boolean

@@ -38,6 +38,7 @@ export function readProviders(findings: Findings, drafts: Section<ProviderDraft>
       ...(proxy === null ? {} : { proxy }),
       timeout: { connect: timer('connect'), first_byte: timer('first_byte'), idle: timer('idle'), total: timer('total') },
       max_connections: draft.max_connections,
+      keep_connections: draft.keep_connections,
       queue: draft.queue,
       queue_timeout: readTimer(findings, draft.queue_timeout, [...path, 'queue_timeout']),
       retry_unknown: draft.retry_unknown,

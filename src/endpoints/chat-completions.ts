@@ -48,6 +48,8 @@ const PARAMETERS: Readonly<Record<string, Check>> = {
   web_search_options: checkObject,
 }
 
+const CHECKS = Object.entries(PARAMETERS)
+
 /** POST /v1/chat/completions. */
 const chatCompletions: Endpoint = {
   surface: 'chat',
@@ -67,12 +69,13 @@ const chatCompletions: Endpoint = {
     checkInteger(body, 'n', 1, 128)
     checkBoolean(body, 'stream')
     checkStreamOptions(body)
-    for (const [name, check] of Object.entries(PARAMETERS)) check(body, name)
+    for (const [name, check] of CHECKS) check(body, name)
   },
 
   cap(body, model) {
-    const asked = [body.max_tokens, body.max_completion_tokens].filter(cap => typeof cap === 'number')
-    const cap = asked.length > 0 ? Math.min(...asked) : model.default_max_tokens
+    const { max_tokens: one, max_completion_tokens: other } = body
+    const asked = typeof one === 'number' && typeof other === 'number' ? Math.min(one, other) : typeof one === 'number' ? one : other
+    const cap = typeof asked === 'number' ? asked : model.default_max_tokens
     return model.max_output_tokens === null ? cap : Math.min(cap, model.max_output_tokens)
   },
 

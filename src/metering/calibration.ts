@@ -25,6 +25,9 @@ export const UNCORRECTED: Correction = { typical: 1, upper: 1 }
 
 const WIDTH = 0.02
 const BINS = Math.ceil(Math.log(RATIO_MAX / RATIO_MIN) / WIDTH)
+/** The middle of each bin, and where it ends. */
+const MIDDLES = Array.from({ length: BINS }, (_, bin) => RATIO_MIN * Math.exp((bin + 0.5) * WIDTH))
+const EDGES = Array.from({ length: BINS }, (_, bin) => RATIO_MIN * Math.exp((bin + 1) * WIDTH))
 const UPPER = 0.995
 /** On top of the largest that was seen: the next may be larger. With 50 samples it leaves some 0.5 % of inputs above the hold, where 5 % were. */
 const MARGIN = 1.07
@@ -84,9 +87,9 @@ export class Calibration {
   }
 
   #corrected(): Correction {
-    const median = middle(this.#binAt(0.5))
-    const step = Math.max(STEP_MIN, Math.log(middle(this.#binAt(0.9)) / median))
-    const tail = Math.min(edge(this.#binAt(UPPER)), median * Math.exp(STEPS * step))
+    const median = MIDDLES[this.#binAt(0.5)] as number
+    const step = Math.max(STEP_MIN, Math.log((MIDDLES[this.#binAt(0.9)] as number) / median))
+    const tail = Math.min(EDGES[this.#binAt(UPPER)] as number, median * Math.exp(STEPS * step))
     return { typical: bounded(median), upper: bounded(tail * MARGIN) }
   }
 
@@ -101,15 +104,6 @@ export class Calibration {
 
 function binOf(ratio: number): number {
   return Math.min(BINS - 1, Math.max(0, Math.floor(Math.log(ratio / RATIO_MIN) / WIDTH)))
-}
-
-function middle(bin: number): number {
-  return RATIO_MIN * Math.exp((bin + 0.5) * WIDTH)
-}
-
-/** Where the bin ends. */
-function edge(bin: number): number {
-  return RATIO_MIN * Math.exp((bin + 1) * WIDTH)
 }
 
 function bounded(factor: number): number {

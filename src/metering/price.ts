@@ -4,11 +4,19 @@ import type { Usage } from './usage.js'
 /** What a price is multiplied with. Tokens; `cached` is the part of `input` that came from the provider's cache. */
 export type Billed = Pick<Usage, 'input' | 'cached' | 'output'>
 
+/** Those of the config, which do not change. */
+const texts = new WeakMap<Price, string>()
+
 /** A price as usage records keep it: JSON, enough to compute a cost again. */
 export function priceText(price: Price | null): string {
   if (price === null) return 'null'
-  const { input, cached_input, output, request } = price
-  return `{"input":${input},"cached_input":${cached_input},"output":${output},"request":${request}}`
+  let text = texts.get(price)
+  if (text === undefined) {
+    const { input, cached_input, output, request } = price
+    text = `{"input":${input},"cached_input":${cached_input},"output":${output},"request":${request}}`
+    texts.set(price, text)
+  }
+  return text
 }
 
 /** Prices are per this many tokens. */

@@ -1,5 +1,5 @@
 import type { GatewayError } from '../errors.js'
-import type { Exchange } from '../exchange.js'
+import type { Exchange, Tried } from '../exchange.js'
 import type { Ran } from '../lifecycle.js'
 import { type Access, type Log, levelOf } from './log.js'
 import type { Metrics } from './metrics.js'
@@ -37,7 +37,8 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
     estimatedInput: exchange.estimate?.input ?? null,
   })
   if (state === 'refused' && error !== null) metrics.refused(error.code, key === null ? null : exchange.key.plan.name)
-  for (const [i, { target, result }] of tried.entries()) {
+  for (let i = 0; i < tried.length; i++) {
+    const { target, result } = tried[i] as Tried
     metrics.upstream(providerOf(target), result === 'answered' ? 'ok' : result === 'client_closed' ? 'aborted' : result)
     if (i > 0) metrics.upstreamRetry(providerOf(target))
   }

@@ -1,4 +1,5 @@
 import type { ProviderSettings } from '../config/config.js'
+import { Deadline } from '../deadline.js'
 import type { Endpoint } from '../endpoints/endpoint.js'
 import { GatewayError, isGatewayError } from '../errors.js'
 import type { JsonObject } from '../json.js'
@@ -36,6 +37,8 @@ export type Answered =
   | { readonly kind: 'stream'; readonly stream: AnswerStream; readonly headers: UpstreamHeaders }
 
 export interface AttemptFacts {
+  /** The name of the key that asks. */
+  readonly key: string
   readonly call: Call
   readonly settings: ProviderSettings
   readonly provider: Provider
@@ -71,9 +74,14 @@ export class Attempt implements Receiver {
   #stream: AnswerStream | null = null
   #told = false
   #paused = false
-  #waiting: NodeJS.Timeout
-  readonly #total: NodeJS.Timeout
+  readonly #deadline: Deadline
+  /** What is waited for, for how long and until when; and when all of it has taken too long. Of the monotonic clock. */
+  #waiting: 'connect' | 'first_byte' | 'idle' = 'connect'
+  #waitMs: number
+  #waitUntil: number
+  #totalUntil: number
   #silence: NodeJS.Timeout | null = null
+  #lingering: NodeJS.Timeout | null = null
 
   constructor(facts: AttemptFacts) {
     this.#facts = facts
@@ -82,10 +90,14 @@ export class Attempt implements Receiver {
       this.#reject = reject
     })
     const { timeout } = facts.settings
-    this.#waiting = setTimeout(this.#timedOut, timeout.connect, 'connect', timeout.connect)
-    this.#total = setTimeout(this.#timedOut, timeout.total, 'total', timeout.total)
+    const now = performance.now()
+    this.#waitMs = timeout.connect
+    this.#waitUntil = now + timeout.connect
+    this.#totalUntil = now + timeout.total
+    this.#deadline = new Deadline(this.#timedOut)
+    this.#deadline.move(Math.min(this.#waitUntil, this.#totalUntil), now)
     this.#delivery = facts.transport.send(
-      { path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
+      { key: facts.key, path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
       this,
     )
     // What answers in this process has no connection to wait for.
@@ -105,7 +117,8 @@ export class Attempt implements Receiver {
     this.#paused = true
     this.#delivery.pause()
     // A client that does not read is not the provider's silence.
-    clearTimeout(this.#waiting)
+    this.#waitUntil = Number.POSITIVE_INFINITY
+    this.#deadline.move(this.#totalUntil, performance.now())
   }
 
   resume(): void {
@@ -147,8 +160,8 @@ export class Attempt implements Receiver {
 
   data(chunk: Buffer): void {
     if (this.#mode === 'over') return
-    // A timer that was stopped would start again.
-    if (!this.#paused) this.#waiting.refresh()
+    // Who is paused waits for nothing.
+    if (!this.#paused) this.#wait(this.#waitMs)
     if (this.#mode === 'events') {
       const stream = this.#stream as AnswerStream
       stream.push(chunk)
@@ -239,7 +252,7 @@ export class Attempt implements Receiver {
       else this.#fail(this.#explain(error))
     }
     // It may take as long as it keeps talking.
-    if (this.#told && stream.begun) clearTimeout(this.#total)
+    if (this.#told && stream.begun) this.#totalUntil = Number.POSITIVE_INFINITY
     if (stream.over && this.#mode !== 'over') this.#linger()
   }
 
@@ -253,8 +266,8 @@ export class Attempt implements Receiver {
   /** The answer is whole, the connection is not closed yet: leaving it to end by itself keeps it usable for the next request. */
   #linger(): void {
     this.#stop()
-    this.#waiting = setTimeout(() => this.#delivery.abort(), LINGER_MS)
-    this.#waiting.unref()
+    this.#lingering = setTimeout(() => this.#delivery.abort(), LINGER_MS)
+    this.#lingering.unref()
   }
 
   #tooLarge(): void {
@@ -278,18 +291,26 @@ export class Attempt implements Receiver {
   #stop(): void {
     this.#mode = 'over'
     this.#pieces = new Pieces()
-    clearTimeout(this.#waiting)
-    clearTimeout(this.#total)
+    this.#deadline.clear()
+    if (this.#lingering !== null) clearTimeout(this.#lingering)
     if (this.#silence !== null) clearTimeout(this.#silence)
   }
 
   #waitFor(which: 'first_byte' | 'idle'): void {
-    clearTimeout(this.#waiting)
-    const ms = this.#facts.settings.timeout[which]
-    this.#waiting = setTimeout(this.#timedOut, ms, which, ms)
+    this.#waiting = which
+    this.#waitMs = this.#facts.settings.timeout[which]
+    this.#wait(this.#waitMs)
   }
 
-  readonly #timedOut = (which: string, ms: number): void => {
+  #wait(ms: number): void {
+    const now = performance.now()
+    this.#waitUntil = now + ms
+    this.#deadline.move(Math.min(this.#waitUntil, this.#totalUntil), now)
+  }
+
+  readonly #timedOut = (): void => {
+    const which = this.#waitUntil <= this.#totalUntil ? this.#waiting : 'total'
+    const ms = which === 'total' ? this.#facts.settings.timeout.total : this.#waitMs
     // Of a refusal the status has come: what is there of its words will do.
     if (this.#mode === 'error') {
       this.end()
@@ -368,7 +389,8 @@ const UNKNOWN = { against: 'firm', passing: false } as const
 
 function plain(headers: UpstreamHeaders): HeaderFields {
   const fields: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name in headers) {
+    const value = headers[name]
     if (typeof value === 'string') fields[name] = value
     else if (value !== undefined) fields[name] = value.join(', ')
   }

@@ -8,11 +8,11 @@ import type { Runtime, Services } from '../runtime.js'
 import type { Question, Target } from '../understand.js'
 import { type Answered, Attempt } from './attempt.js'
 import type { Gate } from './gate.js'
-import type { Finding, Health } from './health.js'
+import type { Finding, Health, Visit } from './health.js'
 import { ordered } from './order.js'
 import { callOf, outgoing } from './outgoing.js'
 import type { Call, HeaderFields, Provider, Transport } from './providers/provider.js'
-import { type Step, Tries } from './tries.js'
+import { Tries } from './tries.js'
 import { TargetFailure } from './trouble.js'
 import { wholeAnswer } from './whole.js'
 
@@ -58,20 +58,23 @@ export async function forward(
     if (step === null) throw tries.error(clock.monotonic())
     if (step.waitMs > 0) await pause(step.waitMs, exchange)
     const from = clock.monotonic()
-    const found = findings.visit(step.target, from)
-    const tried = (result: string): void => {
-      const ms = Math.round(clock.monotonic() - from)
-      exchange.tried.push({ target: step.target.name, result, ms })
-    }
+    const { target } = step
+    const visit = findings.visit(target, from)
     try {
-      const forwarded = await attempt(exchange, endpoint, question, step, runtime, services)
-      tried('answered')
-      found('well', clock.monotonic())
+      const forwarded = await attempt(exchange, endpoint, question, target, runtime, services)
+      const now = clock.monotonic()
+      exchange.tried.push({ target: target.name, result: 'answered', ms: Math.round(now - from) })
+      findings.leave(visit, target, 'well', now)
       return forwarded
     } catch (error) {
-      tried(isGatewayError(error) ? error.code : 'internal_error')
-      found(findingOf(error), clock.monotonic())
-      if (exchange.gone || !tries.failed(step, error, clock.monotonic())) throw error
+      const now = clock.monotonic()
+      exchange.tried.push({
+        target: target.name,
+        result: isGatewayError(error) ? error.code : 'internal_error',
+        ms: Math.round(now - from),
+      })
+      findings.leave(visit, target, findingOf(error), now)
+      if (exchange.gone || !tries.failed(step, error, now)) throw error
     }
   }
 }
@@ -85,20 +88,23 @@ function findingOf(error: unknown): Finding {
 /** What one request finds out about its targets. A target that it tries more than once fails it once. */
 class Findings {
   readonly #health: Health
-  readonly #failed = new Set<string>()
+  #failed: Set<string> | null = null
 
   constructor(health: Health) {
     this.#health = health
   }
 
-  /** A try begins; what is returned is to be told of its end. */
-  visit({ name, model: { provider } }: Target, from: number): (finding: Finding, at: number) => void {
-    const visit = this.#health.enter({ name, provider: provider.name, settings: provider.health }, from)
-    return (finding, at) => {
-      const failed = finding !== 'well' && finding !== null && finding.against !== null && finding.against !== 'limit'
-      visit.leave(failed && this.#failed.has(name) ? null : finding, at)
-      if (failed) this.#failed.add(name)
-    }
+  /** A try begins; its end is to be told by `leave`. */
+  visit({ name, model: { provider } }: Target, from: number): Visit {
+    return this.#health.enter({ name, provider: provider.name, settings: provider.health }, from)
+  }
+
+  leave(visit: Visit, { name }: Target, finding: Finding, at: number): void {
+    const failed = finding !== 'well' && finding !== null && finding.against !== null && finding.against !== 'limit'
+    visit.leave(failed && this.#failed?.has(name) ? null : finding, at)
+    if (!failed) return
+    this.#failed ??= new Set()
+    this.#failed.add(name)
   }
 }
 
@@ -126,23 +132,25 @@ async function attempt(
   exchange: Exchange,
   endpoint: Endpoint,
   question: Question,
-  { target }: Step,
+  target: Target,
   runtime: Runtime,
   services: Services,
 ): Promise<Forwarded> {
   const { model } = target
-  const { settings, provider, gate } = runtime.upstreams.of(model)
+  const { settings, provider, credentials, gate } = runtime.upstreams.of(model)
   const wire = runtime.upstreams.wire(model, endpoint.surface)
   const ids = callIds(exchange)
   const call = callOf(target, endpoint.surface, question.stream, ids)
   const tally = new Tally(endpoint, familyOf(model), settings.usage === 'strict')
-  const extra = runtime.chain.forwards ? await runtime.chain.forward(exchange as Held, model) : {}
+  const extra = runtime.chain.forwards ? await runtime.chain.forward(exchange as Held, model) : null
   const body = target.outgoing ?? outgoing(target, endpoint.surface, question.stream, runtime.upstreams, ids)
-  const headers = { ...fields(exchange, question.stream), ...provider.authorize(settings.api_key, settings), ...extra }
+  const headers = fields(exchange, question.stream, credentials)
+  if (extra !== null) Object.assign(headers, extra)
   exchange.marks.sent ??= services.clock.monotonic()
   if (exchange.gone) throw leftEarly()
   const transport = gate.free() ?? (await enter(gate, exchange))
   const started = new Attempt({
+    key: exchange.key.name,
     call,
     settings,
     provider,
@@ -192,13 +200,15 @@ export function callIds(exchange: Pick<Exchange, 'id' | 'at'>): Pick<Call, 'id' 
   return { id: exchange.id.slice('req_'.length), created: Math.floor(exchange.at / 1000) }
 }
 
-function fields(exchange: Exchange, stream: boolean): HeaderFields {
-  return {
+function fields(exchange: Exchange, stream: boolean, credentials: HeaderFields): Record<string, string> {
+  const told: Record<string, string> = {
     'content-type': 'application/json',
     accept: stream ? 'text/event-stream' : 'application/json',
     'accept-encoding': 'identity',
     'user-agent': 'model-gateway',
     traceparent: exchange.traceparent,
-    ...(exchange.tracestate === undefined ? {} : { tracestate: exchange.tracestate }),
   }
+  if (exchange.tracestate !== undefined) told.tracestate = exchange.tracestate
+  for (const name in credentials) told[name] = credentials[name] as string
+  return told
 }

@@ -80,17 +80,14 @@ export class Health {
     }
     const probe = this.condition(name, now) === 'probe'
     if (probe) state.probing = true
-    const known = state
-    let over = false
-    return {
-      leave: (finding, at) => {
-        if (over) return
-        over = true
-        if (probe) known.probing = false
-        if (finding === 'well') this.#well(name, known)
-        else if (finding !== null) this.#ill(patient, known, finding, at, probe)
-      },
-    }
+    return new Visit(this, patient, state, probe)
+  }
+
+  /** For visits alone: what became of one. */
+  left(patient: Patient, state: State, finding: Finding, at: number, probe: boolean): void {
+    if (probe) state.probing = false
+    if (finding === 'well') this.#well(patient.name, state)
+    else if (finding !== null) this.#ill(patient, state, finding, at, probe)
   }
 
   /** Milliseconds until the target takes requests again; 0 where it does, or is being tried. */
@@ -146,8 +143,27 @@ export class Health {
   }
 }
 
-export interface Visit {
-  leave(finding: Finding, now: number): void
+/** A request that is at a target. */
+export class Visit {
+  readonly #health: Health
+  readonly #patient: Patient
+  readonly #state: State
+  readonly #probe: boolean
+  #over = false
+
+  constructor(health: Health, patient: Patient, state: State, probe: boolean) {
+    this.#health = health
+    this.#patient = patient
+    this.#state = state
+    this.#probe = probe
+  }
+
+  /** It is over. Only the first word counts. */
+  leave(finding: Finding, now: number): void {
+    if (this.#over) return
+    this.#over = true
+    this.#health.left(this.#patient, this.#state, finding, now, this.#probe)
+  }
 }
 
 function reportOf(name: string, { provider, failures, until, limited, why }: State, now: number): Report {

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { buildConnector, type Dispatcher, Pool } from 'undici'
+import { buildConnector, Client, type Dispatcher } from 'undici'
 import type { ProviderSettings } from '../config/config.js'
+import { type Connection, Connections } from './connections.js'
 import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
 import { type Connector, type Line, Sockets } from './sockets.js'
 import { tunnel } from './tunnel.js'
@@ -8,54 +9,46 @@ import { tunnel } from './tunnel.js'
 /** The most that the header of a provider's answer may have, in bytes. */
 const HEADER_BYTES_MAX = 64 * 1024
 
+export interface HttpOptions {
+  /** Milliseconds; never goes back. */
+  readonly now: () => number
+  /** The provider has written what nobody had asked for; for a minute from now each request has a connection of its own. */
+  readonly distrusted: () => void
+}
+
 /**
- * A provider that is reached over HTTP: one pool of connections to the origin of its `base_url`. No redirects, no pipelining, no
- * decompression, and no time limit of its own: the attempt keeps them all. Servers close idle connections unannounced: a request whose
- * connection had been used before, and dies before the first byte of an answer, is sent once more, over a new one.
+ * A provider that is reached over HTTP at the origin of its `base_url`, each key over connections of its own unless the settings say otherwise.
+ * No redirects, no pipelining, no decompression, and no time limit of its own: the attempt keeps them all. Servers close idle connections
+ * unannounced: a request whose connection had been used before, and dies before the first byte of an answer, is sent once more, over a new one.
  */
-export function httpTransport(settings: ProviderSettings): Transport {
+export function httpTransport(settings: ProviderSettings, options: HttpOptions): Transport {
   const base = new URL(settings.base_url)
   const prefix = base.pathname.replace(/\/$/, '')
   const sockets = new Sockets(connector(settings))
-  const pool = new Pool(base.origin, {
-    connections: settings.max_connections,
-    pipelining: 1,
-    allowH2: false,
-    maxHeaderSize: HEADER_BYTES_MAX,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    // Real servers close idle connections after 5 s, unannounced: ours are gone before.
-    keepAliveTimeout: 4_000,
-    keepAliveMaxTimeout: 600_000,
-    connect: sockets.connect,
-  })
-  // Its connections end with their first answer: what is sent here never meets one that was kept too long.
-  let fresh: Pool | undefined
-  const freshPool = (): Pool => {
-    fresh ??= new Pool(base.origin, {
-      connections: settings.max_connections,
+  const open = (): Client =>
+    new Client(base.origin, {
       pipelining: 1,
       allowH2: false,
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: 0,
       bodyTimeout: 0,
+      // Real servers close idle connections after 5 s, unannounced: ours are gone before.
+      keepAliveTimeout: 4_000,
+      keepAliveMaxTimeout: 600_000,
       connect: sockets.connect,
     })
-    return fresh
-  }
+  const { keep_connections: keep, max_connections: max } = settings
+  const connections = new Connections(open, { keep, max, ...options })
   return {
     send: (request, receiver) => {
-      const options = { method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) } as const
-      const delivery = new HttpDelivery(receiver, sockets, (self, again) => {
-        if (again) freshPool().dispatch({ ...options, reset: true }, self)
-        else pool.dispatch(options, self)
-      })
+      const asked = { method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) } as const
+      const delivery = new HttpDelivery({ key: request.key, asked, receiver, sockets, connections })
       delivery.dispatch(false)
       return delivery
     },
     close: async () => {
       sockets.close()
-      await Promise.all([pool.destroy(), fresh?.destroy()])
+      await connections.close()
     },
   }
 }
@@ -76,11 +69,18 @@ function bodyOf(request: TransportRequest): string | Buffer {
   return typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 }
 
+interface Way {
+  readonly key: string
+  readonly asked: Dispatcher.DispatchOptions
+  readonly receiver: Receiver
+  readonly sockets: Sockets
+  readonly connections: Connections
+}
+
 class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
-  readonly #receiver: Receiver
-  readonly #sockets: Sockets
-  readonly #start: (self: HttpDelivery, again: boolean) => void
+  readonly #way: Way
   #again = false
+  #connection: Connection | null = null
   #line: Line | null = null
   #headed = false
   #controller: Dispatcher.DispatchController | null = null
@@ -88,15 +88,16 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   #over = false
   sent = false
 
-  constructor(receiver: Receiver, sockets: Sockets, start: (self: HttpDelivery, again: boolean) => void) {
-    this.#receiver = receiver
-    this.#sockets = sockets
-    this.#start = start
+  constructor(way: Way) {
+    this.#way = way
   }
 
   dispatch(again: boolean): void {
+    const { connections, key, asked } = this.#way
+    const connection = again ? connections.takeFresh(key) : connections.take(key)
+    this.#connection = connection
     try {
-      this.#start(this, again)
+      connection.client.dispatch(connection.lasting ? asked : { ...asked, reset: true }, this)
     } catch (error) {
       queueMicrotask(() => this.onResponseError(null, error as Error))
     }
@@ -124,32 +125,37 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
       return
     }
     this.#controller = controller
+    if (this.#connection !== null) this.#connection.asked = true
     this.sent = true
-    this.#sockets.expect(line => {
+    this.#way.sockets.expect(line => {
       this.#line = line
     })
-    this.#receiver.started?.()
+    this.#way.receiver.started?.()
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // Informational answers come before the real one.
     this.#headed = true
     if (this.#over || status < 200) return
-    this.#receiver.head(status, headers)
+    this.#way.receiver.head(status, headers)
     if (this.#paused) controller.pause()
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.#over) this.#receiver.data(chunk)
+    if (!this.#over) this.#way.receiver.data(chunk)
   }
 
   onResponseEnd(): void {
+    if (this.#connection !== null) this.#way.connections.release(this.#connection)
+    this.#connection = null
     if (this.#over) return
     this.#over = true
-    this.#receiver.end()
+    this.#way.receiver.end()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#connection !== null) this.#way.connections.discard(this.#connection)
+    this.#connection = null
     if (this.#over) return
     if (this.#stale(error)) {
       this.#again = true
@@ -159,7 +165,7 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
       return
     }
     this.#over = true
-    this.#receiver.failed(failureOf(error, this.sent))
+    this.#way.receiver.failed(failureOf(error, this.sent))
   }
 
   #stale(error: Error): boolean {

@@ -1,12 +1,14 @@
 import type { Config, Model, ProviderSettings } from '../config/config.js'
 import type { Surface } from '../endpoints/endpoint.js'
 import { Gate } from './gate.js'
-import type { Provider, Transport, Wire } from './providers/provider.js'
+import type { HeaderFields, Provider, Transport, Wire } from './providers/provider.js'
 
 /** One configured provider, running: its kind, its settings and its connections. */
 export interface Upstream {
   readonly settings: ProviderSettings
   readonly provider: Provider
+  /** Header fields that carry the credentials. */
+  readonly credentials: HeaderFields
   readonly transport: Transport
   /** The way to the transport, for as many at one time as the settings allow. */
   readonly gate: Gate
@@ -70,8 +72,16 @@ export class Upstreams extends Wires {
     for (const { shared } of byName.values()) shared.take()
   }
 
-  /** Starts what the config names. A provider whose settings are those of `before` keeps its connections. */
-  static async start(config: Config, kinds: ReadonlyMap<string, Provider>, before?: Upstreams): Promise<Upstreams> {
+  /**
+   * Starts what the config names. A provider whose settings are those of `before` keeps its connections. `distrusted` hears, by its name, of
+   * one that has written what nobody had asked for, at most once a minute.
+   */
+  static async start(
+    config: Config,
+    kinds: ReadonlyMap<string, Provider>,
+    distrusted: (provider: string) => void,
+    before?: Upstreams,
+  ): Promise<Upstreams> {
     const byName = new Map<string, Running>()
     for (const settings of config.providers.values()) {
       const old = before === undefined ? undefined : before.#kept(settings)
@@ -80,10 +90,11 @@ export class Upstreams extends Wires {
         continue
       }
       const provider = kindOf(settings.kind, kinds)
-      const transport = provider.transport?.(settings) ?? (await overHttp(settings))
+      const transport = provider.transport?.(settings) ?? (await overHttp(settings, () => distrusted(settings.name)))
       const { max_connections: connections, queue, queue_timeout: timeoutMs } = settings
       const gate = new Gate(transport, { connections, queue, timeoutMs })
-      byName.set(settings.name, { settings, provider, transport, gate, shared: new Shared(transport) })
+      const credentials = provider.authorize(settings.api_key, settings)
+      byName.set(settings.name, { settings, provider, credentials, transport, gate, shared: new Shared(transport) })
     }
     return new Upstreams(config, kinds, byName)
   }
@@ -112,9 +123,9 @@ export class Upstreams extends Wires {
 }
 
 /** Imported when the first provider needs it: reading undici is a third of a start. */
-async function overHttp(settings: ProviderSettings): Promise<Transport> {
+async function overHttp(settings: ProviderSettings, distrusted: () => void): Promise<Transport> {
   const { httpTransport } = await import('./http.js')
-  return httpTransport(settings)
+  return httpTransport(settings, { now: () => performance.now(), distrusted })
 }
 
 function kindOf(kind: string, kinds: ReadonlyMap<string, Provider>): Provider {

@@ -45,8 +45,8 @@ export function wholeAnswer(
     const json = { ...shaped, model: call.model.id, ...id }
     return { metered, json, text: JSON.stringify(json) }
   }
-  const replacements = { ...(shaped.model === call.model.id ? {} : { model: call.model.id }), ...id }
-  return { metered, json: shaped, text: patch(text, replacements) }
+  if (shaped.model === call.model.id && id.id === undefined) return { metered, json: shaped, text }
+  return { metered, json: shaped, text: patch(text, shaped.model === call.model.id ? id : { model: call.model.id, ...id }) }
 }
 
 function noAnswer(): ProviderFailure {
@@ -62,7 +62,9 @@ function idOf(answer: JsonObject, prefix: string, id: string): { id?: string } {
 function normalise(answer: JsonObject): boolean {
   let changed = false
   if (!Array.isArray(answer.choices)) return false
-  for (const [position, choice] of (answer.choices as Json[]).entries()) {
+  const choices = answer.choices as Json[]
+  for (let position = 0; position < choices.length; position++) {
+    const choice = choices[position]
     if (!isObject(choice)) continue
     if (!Number.isInteger(choice.index)) {
       ;(choice as Mutable).index = position

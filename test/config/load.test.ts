@@ -56,6 +56,7 @@ t.test('the smallest config gets every default', async t => {
     api_key: null,
     timeout: { connect: 5000, first_byte: 60_000, idle: 60_000, total: 600_000 },
     max_connections: 256,
+    keep_connections: 'key',
     queue: 1000,
     queue_timeout: 10_000,
     retry_unknown: false,

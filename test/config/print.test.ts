@@ -67,6 +67,7 @@ providers:
   p:
     kind: openai
     max_connections: 256
+    keep_connections: key
     queue: 1000
     retry_unknown: false
     usage_stream: option

@@ -28,6 +28,15 @@ t.test('a key is known by its secret', async t => {
   t.equal(asks('Bearer mgk_expiring'), 'expiring', 'until the moment of its end')
 })
 
+t.test('a key that is remembered ends when it ends, and however its header is written it is one key', async t => {
+  const policy = auth({} as never, host(KEYS))
+  const ask = (at: number, spaces = 1) =>
+    policy.identify?.(asked({ at, headers: { authorization: `Bearer${' '.repeat(spaces)}mgk_expiring` } }))
+  for (let i = 1; i <= 3000; i++) if ((ask(AT, i) as Key | undefined)?.name !== 'expiring') t.fail(`${i} spaces`)
+  t.match(ask(AT), { name: 'expiring' })
+  t.throws(() => ask(AT + 1), { code: 'invalid_api_key' })
+})
+
 t.test('without a bearer token there is no key', async t => {
   const missing = ['missing_api_key', 401, 'There is no API key. Send the header: Authorization: Bearer <key>.']
   for (const header of [undefined, '', 'Bearer', 'Bearer ', 'mgk_a', 'Basic bWdrX2E=', 'Bearer mgk_a mgk_b', 'Bearermgk_a'])
@@ -44,6 +53,8 @@ t.test('an unknown, a disabled and an expired key are told the very same', async
 t.test('how long a wrong key takes says nothing of how much of it is right', async t => {
   const right = `mgk_${'k'.repeat(39)}`
   const policy = auth({} as never, host([keyOf({ name: 'a', sha256: sha256(right) })]))
+  // It is remembered from here on.
+  t.match(policy.identify?.(asked({ headers: { authorization: `Bearer ${right}` } })), { name: 'a' })
   const kinds = { near: `${right.slice(0, -1)}x`, far: `x${right.slice(1)}` }
   const times = { near: [] as number[], far: [] as number[] }
   const ask = (kind: keyof typeof kinds): void => {

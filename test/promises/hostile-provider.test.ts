@@ -9,6 +9,7 @@ import { gateway, KEY, yaml } from '../support/gateway.js'
 
 const CHAT = '/v1/chat/completions'
 const SECOND = 'mgk_test_key_b'
+const DISTRUSTED = 'a provider wrote what nobody had asked for: for a minute, each of its requests has a connection of its own'
 const MIB = 1024 * 1024
 
 const whole = (content: string): string => {
@@ -58,6 +59,9 @@ const ACTS: Readonly<Record<string, (socket: Socket, name: string) => unknown>> 
   nothing: socket => socket.destroy(),
 }
 const NAMES = Object.keys(ACTS)
+const ROUNDS = 4
+
+const providerOf = (act: number, round: number): string => `up${act}x${round}`
 
 /** Its port; each request says what is to be done with it, and by what name it goes. */
 async function hostile(t: Test): Promise<{ port: number; connections: () => number }> {
@@ -80,15 +84,20 @@ async function hostile(t: Test): Promise<{ port: number; connections: () => numb
 
 t.test('whatever a provider writes, a client gets what was said to it, or an error', async t => {
   const { port, connections } = await hostile(t)
+  // A provider for each act and round: one that has written what nobody asked for is not trusted with kept connections for a minute.
+  const names = NAMES.flatMap((_, act) => Array.from({ length: ROUNDS }, (_, round) => providerOf(act, round)))
+  const providers = names.map(name => `  ${name}: {kind: openai, base_url: "http://127.0.0.1:${port}/v1", health: off}\n`).join('')
+  const models = names.map(name => `  ${name}/m: {price: {input: 1, output: 1}, max_output_tokens: 9, attempts: 1}\n`).join('')
   const more = `  b: {account: acme, plan: p, secret: ${SECOND}}`
-  const running = await gateway(t, yaml(`http://127.0.0.1:${port}/v1`, { more, provider: 'health: off', model: 'attempts: 1' }))
+  const config = yaml(`http://127.0.0.1:${port}/v1`, { more, provider: 'health: off', model: 'attempts: 1' })
+  const running = await gateway(t, config.replace('providers:\n', `providers:\n${providers}`).replace('models:\n', `models:\n${models}`))
   const counts: Record<string, { right: number; failed: number }> = {}
-  const ask = async (key: string, name: string, act: number, stream: boolean): Promise<void> => {
+  const ask = async (model: string, key: string, name: string, act: number, stream: boolean): Promise<void> => {
     const content = `<${act}:${name}>`
     const written = once(later, name)
     const { status, text } = await running.post(
       CHAT,
-      { model: 'up/m', stream, messages: [{ role: 'user', content }] },
+      { model, stream, messages: [{ role: 'user', content }] },
       { authorization: `Bearer ${key}` },
     )
     const of = NAMES[act] as string
@@ -98,21 +107,63 @@ t.test('whatever a provider writes, a client gets what was said to it, or an err
     t.notMatch(text, /stolen|rubbish/, of)
     t.ok(status === 502 || (status === 200 && (mine || stream)), `${of}, stream ${stream}: ${status} ${text.slice(0, 200)}`)
     if (of === 'as it should') t.equal(status === 200 && mine, true, `what comes after something else: ${status} ${text.slice(0, 200)}`)
-    // What comes later is there before the next request: what comes in the very moment in which it is sent nobody can tell from an answer.
+    // What comes later is there before this key's next request: what comes in the very moment in which it is sent can not be told from an answer.
     if (of.endsWith('later')) await written
     counts[of] ??= { right: 0, failed: 0 }
     counts[of][mine ? 'right' : 'failed']++
   }
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     for (const [act] of NAMES.entries()) {
+      const model = `${providerOf(act, round)}/m`
       // One key gets the hostile answer, the other one that is right; then the other way round, on the connections that are left.
-      await Promise.all([ask(KEY, `a${round}x${act}`, act, round % 2 === 1), ask(SECOND, `b${round}x${act}`, 0, round % 2 === 0)])
-      await Promise.all([ask(KEY, `c${round}x${act}`, 0, false), ask(SECOND, `d${round}x${act}`, act, round % 2 === 1)])
+      await Promise.all([
+        ask(model, KEY, `a${round}x${act}`, act, round % 2 === 1),
+        ask(model, SECOND, `b${round}x${act}`, 0, round % 2 === 0),
+      ])
+      await Promise.all([ask(model, KEY, `c${round}x${act}`, 0, false), ask(model, SECOND, `d${round}x${act}`, act, round % 2 === 1)])
     }
   }
   t.comment(`${connections()} connections: ${JSON.stringify(counts)}`)
   t.strictSame(Object.keys(counts).sort(), [...NAMES].sort())
   t.equal((await running.post(CHAT, { model: 'up/m', messages: [{ role: 'user', content: '<0:last>' }] })).status, 200)
+})
+
+t.test('two keys in turn, a thousand times, and a provider that always answers twice: nobody gets the other’s', async t => {
+  const port = await tcp(t, socket => {
+    let text = ''
+    socket.setNoDelay(true)
+    socket.setEncoding('latin1')
+    socket.on('data', data => {
+      text += data
+      const name = /<(\w+)>/.exec(text)?.[1]
+      if (name === undefined) return
+      text = ''
+      socket.write(whole(`for ${name}`))
+      setTimeout(() => socket.write(whole(`for ${name}`)), Math.random() * 3)
+    })
+  })
+  const more = `  b: {account: acme, plan: p, secret: ${SECOND}}`
+  const running = await gateway(t, yaml(`http://127.0.0.1:${port}/v1`, { more, provider: 'health: off', model: 'attempts: 1' }))
+  const counts = { right: 0, within: 0, across: 0, failed: 0 }
+  let asked = 0
+  const client = async (key: string, whose: string): Promise<void> => {
+    while (asked < 1_000) {
+      const name = `${whose}${asked++}`
+      const body = { model: 'up/m', messages: [{ role: 'user', content: `<${name}>` }] }
+      const { status, json } = await running.post(CHAT, body, { authorization: `Bearer ${key}` })
+      if (status !== 200) counts.failed++
+      else {
+        const [, got = ''] = json.choices[0].message.content.split(' ')
+        counts[got === name ? 'right' : got.startsWith(whose) ? 'within' : 'across']++
+      }
+    }
+  }
+  await Promise.all([client(KEY, 'a'), client(SECOND, 'b'), client(KEY, 'a'), client(SECOND, 'b')])
+  t.comment(`${asked} requests: ${JSON.stringify(counts)}`)
+  t.equal(counts.across, 0)
+  t.ok(counts.right >= 900, JSON.stringify(counts))
+  t.match(await running.line(DISTRUSTED), { level: 'warn', provider: 'up' })
+  t.equal(running.lines().filter(line => line.message === DISTRUSTED).length, 1, 'told once')
 })
 
 t.test('credentials go to the address of the config alone, wherever a provider points', async t => {

@@ -112,7 +112,7 @@ export class Life {
         () => {},
       ),
       catalog: new Catalog(config),
-      upstreams: await Upstreams.start(config, new Map([['simulated', this.farEnd.kind()]]), before?.upstreams),
+      upstreams: await Upstreams.start(config, new Map([['simulated', this.farEnd.kind()]]), () => {}, before?.upstreams),
       windows: find,
       iso: at => isoTime(at, place),
     }

@@ -29,13 +29,14 @@ export interface AttemptOptions {
 /** Tries at one provider, over connections of their own that end with the test. */
 export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
   const settings = settingsOf('openai', { base_url: url, max_connections: 4, ...defaults.settings })
-  const transport = defaults.transport ?? httpTransport(settings)
+  const transport = defaults.transport ?? httpTransport(settings, { now: () => 0, distrusted: () => {} })
   t.teardown(() => transport.close())
   return (options: AttemptOptions = {}): Attempt => {
     const { stream = false, body = {}, timeout = {}, wire = CHAT, includeUsage = true, now = 0 } = { ...defaults, ...options }
     const mine = { ...settings, ...options.settings, timeout: { ...settings.timeout, ...timeout } }
     const call = sampleCall('chat', { messages: [{ role: 'user', content: 'a' }], stream, ...body }, sampleModel({ provider: mine }))
     return new Attempt({
+      key: 'app-a',
       call,
       settings: mine,
       provider: openai,

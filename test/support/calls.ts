@@ -14,6 +14,7 @@ export function settingsOf(kind: string, overrides: Partial<ProviderSettings> = 
     api_key: API_KEY,
     timeout: { connect: 60_000, first_byte: 60_000, idle: 60_000, total: 60_000 },
     max_connections: 1,
+    keep_connections: 'key',
     queue: 0,
     queue_timeout: 60_000,
     retry_unknown: false,

@@ -13,6 +13,7 @@ export function sampleModel(given: Partial<Model> = {}, settings: Partial<Provid
       api_key: 'k',
       timeout: { connect: 1, first_byte: 1, idle: 1, total: 1 },
       max_connections: 1,
+      keep_connections: 'key',
       queue: 0,
       queue_timeout: 1000,
       retry_unknown: false,

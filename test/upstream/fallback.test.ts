@@ -46,7 +46,7 @@ plans: {p: {}}
 keys: {a: {plan: p, secret: mgk_test_key_a}}
 `,
   )
-  const upstreams = await Upstreams.start(config, await loadProviders())
+  const upstreams = await Upstreams.start(config, await loadProviders(), () => {})
   t.teardown(() => upstreams.close())
   const chain = new Chain(policies, () => {})
   const whole = { ...runtime, upstreams, chain } as Runtime

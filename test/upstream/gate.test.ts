@@ -6,7 +6,7 @@ import type { Delivery, Receiver, Transport } from '../../src/upstream/providers
 import { sampleCall } from '../support/sample-call.js'
 import { fakeTimers } from '../support/timers.js'
 
-const REQUEST = { path: '/x', headers: {}, body: '{}', call: sampleCall('chat', {}) }
+const REQUEST = { key: 'app-a', path: '/x', headers: {}, body: '{}', call: sampleCall('chat', {}) }
 const GONE = new GatewayError('client_closed', 'Gone.')
 const NOBODY: Receiver = { head: () => {}, data: () => {}, end: () => {}, failed: () => {} }
 

@@ -77,7 +77,7 @@ export interface Provider {
   /** Defaults of a provider's settings for this kind. */
   readonly defaults?: Partial<Pick<ProviderSettings, 'usage_stream' | 'cap' | 'usage' | 'rerank'>>
   readonly wires: { readonly [S in Surface]?: Wire }
-  /** Header fields that carry the credentials. */
+  /** Header fields that carry the credentials. Asked once for each provider of a config. */
   authorize(apiKey: string | null, settings: ProviderSettings): HeaderFields
   /** Reads a refusal in the words of this provider. Absent: the common shapes (`error.message`, `message`, `detail`) are tried. */
   failure?(status: number, body: unknown): Failure
@@ -98,6 +98,8 @@ export interface Transport {
 }
 
 export interface TransportRequest {
+  /** The name of the key that it is for. */
+  readonly key: string
   readonly path: string
   readonly headers: HeaderFields
   readonly body: string | Uint8Array

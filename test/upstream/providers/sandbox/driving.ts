@@ -100,6 +100,7 @@ export function settings(timeout: Partial<Timeouts> = {}): ProviderSettings {
     api_key: null,
     timeout: { connect: 5000, first_byte: 60_000, idle: 60_000, total: 600_000, ...timeout },
     max_connections: 256,
+    keep_connections: 'key',
     queue: 0,
     queue_timeout: 1000,
     retry_unknown: false,
@@ -131,7 +132,7 @@ export function request(surface: Surface, fields: JsonObject, options: SandboxOp
   const body: JsonObject = { model: name, ...fields }
   const call = { id: ID, created: 1_741_569_952, surface, model, body, stream: fields.stream === true }
   const wire = sandbox.wires[surface]
-  return { path: wire.path(call), headers: {}, body: wire.text(call), call }
+  return { key: 'app-a', path: wire.path(call), headers: {}, body: wire.text(call), call }
 }
 
 /** Sends, and waits for the end or the failure. */
