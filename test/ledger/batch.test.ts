@@ -41,6 +41,8 @@ class Noted implements Store {
   }
 }
 
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
 function batches(store: Noted): Batches {
   return new Batches(store, (_, operations) => store.log.push(`${operations} operations`))
 }
@@ -62,9 +64,9 @@ t.test('nothing is resolved before it is durable; meanwhile the next batch gathe
   const resolved: string[] = []
   const run = (what: string) => group.run(() => store.write(what)).then(() => resolved.push(what))
   const first = run('a')
-  await new Promise(resolve => setTimeout(resolve, 5))
+  while (store.log.length < 2) await turn()
   const others = [run('b'), run('c')]
-  await new Promise(resolve => setTimeout(resolve, 5))
+  for (let i = 0; i < 5; i++) await turn()
   t.strictSame([resolved, store.log], [[], ['a', 'commit']])
   open()
   await Promise.all([first, ...others])
@@ -205,7 +207,7 @@ t.test('a task has the store to itself: it waits for what is being written, and 
   )
   await first
   const second = group.run(() => store.write('b'))
-  await new Promise(resolve => setTimeout(resolve, 5))
+  for (let i = 0; i < 5; i++) await turn()
   t.strictSame(store.log, ['a', 'commit', 'sync', '1 operations', 'one'])
   open()
   await Promise.all([...tasks, second])
