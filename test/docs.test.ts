@@ -1,5 +1,4 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -13,7 +12,7 @@ import { documents } from './documents.js'
 import { gateway, yaml } from './support/gateway.js'
 import { anchors, blocks, links, prose } from './support/markdown.js'
 import { BIN, FIXTURES, ROOT } from './support/paths.js'
-import { bare, listening } from './support/program.js'
+import { bare, endAll, listening } from './support/program.js'
 import { provider } from './support/provider.js'
 
 const FOLDERS = ['', 'config/', 'config/deploy/', 'policies/', 'src/', 'test/']
@@ -164,14 +163,11 @@ t.test('npm start runs it', async t => {
   const folder = t.testdir({ 'gateway.yaml': FIRST.replace(/^(listen|ops|admin): \S+/gm, '$1: 127.0.0.1:0') })
   const [command = '', ...args] = bare(['npm', 'start', '--silent', '--', '-c', join(folder, 'gateway.yaml')])
   const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
-  t.teardown(() => {
-    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
-  })
+  t.teardown(() => endAll(child, 'SIGKILL'))
   const address = await listening(child)
   const { status } = await fetch(`${address}/v1/key`, { headers: { authorization: 'Bearer mgk_demo_local_only' } })
   t.equal(status, 200)
-  process.kill(-(child.pid as number), 'SIGTERM')
-  await once(child, 'exit')
+  await endAll(child, 'SIGTERM')
 })
 
 t.test('the Python of the README says what its JavaScript says', async t => {

@@ -8,18 +8,27 @@ export interface Pace {
   readonly name: string
   /** For 1 MiB. */
   readonly estimate: number
-  /** For the same text as JSON, to be parsed: how fast this machine is today. */
+  /** For the same text as JSON, to be parsed. */
   readonly parse: number
 }
 
+export interface Paces {
+  readonly texts: readonly Pace[]
+  /** For a million lookups of which each waits for the one before: how fast this machine is today. */
+  readonly lookups: number
+}
+
 export const BYTES = 1024 * 1024
-/** Milliseconds for BYTES; where the machine is slow or busy, so many times what parsing them takes. */
-export const PACE_BARS = { ms: 5, parses: 10 } as const
+/**
+ * Milliseconds for BYTES, on a core that takes so many for the lookups (2.1 GHz). A slower one may take as much longer as it does for these,
+ * and any a tenth more, since the least of several is still not the same each time.
+ */
+export const PACE_BARS = { ms: 5, lookups: 2.7, noise: 1.1 } as const
 
 const ROUNDS = 40
 
 /** Classes of the fixture, and mixtures that make a scan work. */
-export function paces(samples: readonly Sample[]): Pace[] {
+export function paces(samples: readonly Sample[]): Paces {
   const of = (name: string) =>
     samples
       .filter(sample => sample.class === name)
@@ -41,8 +50,10 @@ export function paces(samples: readonly Sample[]): Pace[] {
     estimate: Number.POSITIVE_INFINITY,
     parse: Number.POSITIVE_INFINITY,
   }))
+  let lookups = Number.POSITIVE_INFINITY
   // One after the other and again, so that a busy moment falls on all.
   for (let round = 0; round < ROUNDS; round++) {
+    lookups = Math.min(lookups, timed(walk))
     for (const pace of filled) {
       const json = JSON.stringify(pace.text)
       pace.estimate = Math.min(
@@ -55,11 +66,20 @@ export function paces(samples: readonly Sample[]): Pace[] {
       )
     }
   }
-  return filled.map(({ name, estimate, parse }) => ({ name, estimate, parse }))
+  return { texts: filled.map(({ name, estimate, parse }) => ({ name, estimate, parse })), lookups }
 }
 
-export function tooSlow({ estimate, parse }: Pace): boolean {
-  return estimate > PACE_BARS.ms && estimate > PACE_BARS.parses * parse
+/** Milliseconds that this machine may take for BYTES. */
+export function paceBar(lookups: number): number {
+  return PACE_BARS.ms * PACE_BARS.noise * Math.max(1, lookups / PACE_BARS.lookups)
+}
+
+const TABLE = Uint8Array.from({ length: 256 }, (_, i) => (i * 167 + 13) & 255)
+
+function walk(): number {
+  let place = 0
+  for (let i = 0; i < BYTES; i++) place = TABLE[(place + i) & 255] as number
+  return place
 }
 
 /** Microseconds that the estimate of a chat request of some 1 KiB takes, and the parsing of its body: the least of several hundreds, averaged. */
@@ -92,7 +112,7 @@ export function smallPace(): { readonly estimate: number; readonly parse: number
   return { estimate: least(() => chatTokens(body, model)), parse: least(() => JSON.parse(json)) }
 }
 
-function timed(work: () => void): number {
+function timed(work: () => unknown): number {
   const start = performance.now()
   work()
   return performance.now() - start

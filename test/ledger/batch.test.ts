@@ -41,6 +41,8 @@ class Noted implements Store {
   }
 }
 
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
 function batches(store: Noted): Batches {
   return new Batches(store, (_, operations) => store.log.push(`${operations} operations`))
 }
@@ -62,13 +64,25 @@ t.test('nothing is resolved before it is durable; meanwhile the next batch gathe
   const resolved: string[] = []
   const run = (what: string) => group.run(() => store.write(what)).then(() => resolved.push(what))
   const first = run('a')
-  await new Promise(resolve => setTimeout(resolve, 5))
+  while (store.log.length < 2) await turn()
   const others = [run('b'), run('c')]
-  await new Promise(resolve => setTimeout(resolve, 5))
+  for (let i = 0; i < 5; i++) await turn()
   t.strictSame([resolved, store.log], [[], ['a', 'commit']])
   open()
   await Promise.all([first, ...others])
   t.strictSame(store.log, ['a', 'commit', 'sync', '1 operations', 'b', 'c', 'commit', 'sync', '2 operations'])
+})
+
+t.test('how long a batch took until it was durable is told, in seconds', async t => {
+  const store = new Noted()
+  const told: number[] = []
+  const group = new Batches(store, seconds => told.push(seconds))
+  store.gate = new Promise(resolve => setTimeout(resolve, 20))
+  const began = performance.now()
+  await group.run(() => store.write('a'))
+  const most = (performance.now() - began) / 1000
+  t.equal(told.length, 1)
+  t.ok((told[0] as number) > 0.01 && (told[0] as number) <= most, `${told[0]} of ${most} s`)
 })
 
 t.test('operations that write nothing are answered without a commit', async t => {
@@ -193,7 +207,7 @@ t.test('a task has the store to itself: it waits for what is being written, and 
   )
   await first
   const second = group.run(() => store.write('b'))
-  await new Promise(resolve => setTimeout(resolve, 5))
+  for (let i = 0; i < 5; i++) await turn()
   t.strictSame(store.log, ['a', 'commit', 'sync', '1 operations', 'one'])
   open()
   await Promise.all([...tasks, second])

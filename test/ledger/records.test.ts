@@ -32,6 +32,22 @@ t.test('an id has ended when its record is there, in whatever order they came', 
   t.equal(new Records(db).ended('c'), true, 'also those of another start')
 })
 
+t.test('what a record can not hold is refused, and nothing is written', async t => {
+  const { records: found } = records(t)
+  const most = 2n ** 53n - 1n
+  const holding = (fields: object) => () => found.hold({ id: 'a', at: 5, record: { ...admissionRecord(), ...fields }, parts: [part] })
+  for (const held_rial of [most + 1n, -1n, 5]) t.throws(holding({ held_rial }), RangeError, `${typeof held_rial} ${held_rial}`)
+  for (const held_tokens of [-1, 1.5, Number.NaN, 2 ** 53]) t.throws(holding({ held_tokens }), RangeError, `${held_tokens}`)
+  const record = admissionRecord()
+  const ending = (fields: object) => () => found.end({ id: 'a', at: 5, record }, 'settled', [], { ...endingRecord(), ...fields })
+  for (const cost_rial of [most + 1n, -1n, 5]) t.throws(ending({ cost_rial }), RangeError, `${typeof cost_rial} ${cost_rial}`)
+  t.throws(ending({ overrun_rial: most + 1n }), RangeError)
+  for (const name of ['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens', 'status'])
+    t.throws(ending({ [name]: -1 }), RangeError, name)
+  t.strictSame(found.posted('', 10), [])
+  t.doesNotThrow(ending({ cost_rial: most, overrun_rial: 0n }))
+})
+
 t.test('a record is read as it was written', async t => {
   const { records: found } = records(t)
   const whole = { from: '', below: '~' }

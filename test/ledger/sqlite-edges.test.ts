@@ -106,3 +106,62 @@ t.test('a recovered hold lasted until the start that ended it; a clock that was 
     ],
   )
 })
+
+t.test('a long reading of records lets others have their turn', async t => {
+  const ledger = await opened(t)
+  const ids = Array.from({ length: 2000 }, (_, i) => `r${1000 + i}`)
+  await Promise.all(ids.map(id => hold(ledger, id)))
+  await Promise.all(ids.map(id => ledger.settle(id, { state: 'settled', actual: {}, record: endingRecord() })))
+  let turns = 0
+  let over = false
+  const count = (): void => {
+    turns++
+    if (!over) setImmediate(count)
+  }
+  setImmediate(count)
+  const records = await ledger.records({})
+  over = true
+  t.strictSame(
+    records.map(({ id }) => id),
+    ids,
+  )
+  t.ok(turns > 6, `${turns} turns`)
+})
+
+t.test('what models have taught is durable when it is told to be kept', async t => {
+  const commits: number[] = []
+  const path = join(t.testdir(), 'ledger.db')
+  const observe = { commit: (_: number, operations: number) => commits.push(operations) }
+  const ledger = await openLedger({ path, durability: 'process', create: true, observe })
+  const kept = { model: 'up/m', basis: '1', state: '{}' }
+  await ledger.keep([kept])
+  t.strictSame(commits, [1])
+  await ledger.close()
+  const again = await opened(t, path)
+  t.strictSame(await again.calibrations(), [kept])
+})
+
+t.test('pruning goes on behind what it has looked at, also where that stays', async t => {
+  const ledger = await opened(t)
+  const end = async (id: string, at: number): Promise<void> => {
+    await hold(ledger, id, { at, claims: [] })
+    await ledger.settle(id, { state: 'settled', actual: {}, record: endingRecord() })
+  }
+  // Ids are not in the order of their times.
+  await end('a', AT)
+  for (let i = 0; i < 350; i++) await end(`b${1000 + i}`, AT + 2 * 86_400_000)
+  await end('c', AT)
+  const pruned: number[] = []
+  let from: string | null = ''
+  while (from !== null && pruned.length < 10) {
+    const { records, next }: { records: number; next: string | null } = await ledger.prune({
+      before: day('day', AT).end,
+      dayOf: at => day('day', at),
+      from,
+    })
+    pruned.push(records)
+    from = next
+  }
+  t.strictSame(pruned, [1, 0, 0, 1])
+  t.equal((await ledger.records({})).length, 350)
+})

@@ -48,6 +48,7 @@ const TESTS = [
     'records',
     'timeline',
     'accounts',
+    'counters',
     'batch',
     'contract',
     'sqlite-edges',

@@ -70,7 +70,9 @@ export async function killLoop(bench: Bench, kills: number, durability: 'process
   let running = await start()
   for (let kill = 0; kill < kills; kill++) {
     const load = Array.from({ length: CLIENTS }, () => client(running, sent))
-    await sleep(randomInt(100, 600))
+    // By what has been asked, not by the time: a busy machine would have little to lose.
+    const enough = sent.length + CLIENTS + randomInt(20, 200)
+    while (sent.length < enough && running.process.exitCode === null) await sleep(randomInt(1, 10))
     await running.kill()
     await Promise.all(load)
     const open = await inspect(folder, async ledger => {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { gateway, yaml } from '../support/gateway.js'
 import { BIN, ROOT } from '../support/paths.js'
-import { bare, listening, program } from '../support/program.js'
+import { bare, endAll, listening, program } from '../support/program.js'
 import { provider } from '../support/provider.js'
 
 /*
@@ -73,7 +73,7 @@ t.test('on a terminal it greets in at most ten lines, with a call that can be pa
   })
   t.teardown(() => {
     const pid = Number(/pid=(\d+)/.exec(output)?.[1])
-    if (child.exitCode === null && pid > 0) process.kill(pid, 'SIGKILL')
+    if (child.exitCode === null && child.signalCode === null && pid > 0) process.kill(pid, 'SIGKILL')
   })
   const call = await greeted
   const lines = output.trim().split('\n').slice(1)
@@ -232,9 +232,7 @@ t.test('packed and installed: init, start, and the call that it prints', async t
   )
   const [command = '', ...args] = bare(npx)
   const child = spawn(command, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
-  t.teardown(() => {
-    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
-  })
+  t.teardown(() => endAll(child, 'SIGKILL'))
   const address = await listening(child)
   const response = await fetch(`${address}/v1/chat/completions`, {
     method: 'POST',
@@ -242,8 +240,7 @@ t.test('packed and installed: init, start, and the call that it prints', async t
     body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Hello' }] }),
   })
   t.match(await response.json(), { object: 'chat.completion', model: 'sandbox/echo' })
-  process.kill(-(child.pid as number), 'SIGTERM')
-  await once(child, 'exit')
+  await endAll(child, 'SIGTERM')
 })
 
 t.test('a folder of the ledger that can not be written: says which, and what to do; exit code 1', async t => {

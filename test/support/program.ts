@@ -1,5 +1,6 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { searchSecrets } from './canaries.js'
 import { BIN } from './paths.js'
 
@@ -22,6 +23,19 @@ export function listening(child: ChildProcessByStdio<null, Readable, null>): Pro
     })
     child.once('exit', code => reject(new Error(`it ended with ${code}: ${output}`)))
   })
+}
+
+/** Sends a signal to a program that was started `detached`, and to all that it has started; resolves when they are gone, or after 20 seconds. */
+export async function endAll(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  const send = (what: NodeJS.Signals | 0): boolean => {
+    try {
+      return process.kill(-(child.pid as number), what)
+    } catch {
+      return false
+    }
+  }
+  send(signal)
+  for (let i = 0; send(0) && i < 2000; i++) await sleep(10)
 }
 
 export interface ProgramOptions {
