@@ -103,7 +103,10 @@ function best(rounds: readonly Attacked[]): Attacked {
 }
 
 /** Ordinary clients, until something is over. */
-export async function during(running: RunningGateway, something: Promise<unknown>): Promise<Pick<Attacked, 'requests' | 'failed' | 'p99Ms'>> {
+export async function during(
+  running: RunningGateway,
+  something: Promise<unknown>,
+): Promise<Pick<Attacked, 'requests' | 'failed' | 'p99Ms'>> {
   let over = false
   void something.then(() => {
     over = true
