@@ -22,6 +22,11 @@ export function patch(text: string, replacements: Readonly<Record<string, string
   return patched.slice(0, open) + (empty ? missing.slice(0, -1) : missing) + patched.slice(open)
 }
 
+/** For `patch`: what is `null` stays as it is. */
+export function replacements(id: string | null, model: string | null): Record<string, string> {
+  return { ...(model === null ? {} : { model }), ...(id === null ? {} : { id }) }
+}
+
 /**
  * Patches the events of one stream. What stands before and at the patched members is the same from event to event with nearly all providers:
  * it is looked through once, and then only compared.
@@ -38,9 +43,10 @@ export class StreamPatch {
     const from = this.#written.length
     if (from > 0 && had.id === this.#id && had.model === this.#model && text.startsWith(this.#written)) {
       // Of several members of one name the last counts.
-      if (!text.includes('"id"', from) && !text.includes('"model"', from)) return this.#told + text.slice(from)
+      if ((id === null || !text.includes('id"', from)) && (model === null || !text.includes('model"', from)))
+        return this.#told + text.slice(from)
     }
-    const patched = patch(text, { ...(model === null ? {} : { model }), ...(id === null ? {} : { id }) })
+    const patched = patch(text, replacements(id, model))
     const ends = [id === null ? null : memberValue(text, 'id'), model === null ? null : memberValue(text, 'model')]
     const end = Math.max(...ends.map(span => span?.end ?? 0))
     this.#id = had.id
@@ -96,7 +102,8 @@ function isName(text: string, start: number, end: number, name: string): boolean
   return written.includes('\\') && JSON.parse(`"${written}"`) === name
 }
 
-function endOfString(text: string, start: number): number {
+/** Where the string that opens at `start` closes. */
+export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let back = end - 1
     while (text.charCodeAt(back) === BACKSLASH) back--

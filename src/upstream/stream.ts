@@ -2,9 +2,10 @@ import type { Endpoint } from '../endpoints/endpoint.js'
 import { isGatewayError } from '../errors.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
 import { ChunkRules, isUsageOnly } from './chunks.js'
-import { StreamPatch } from './patch.js'
+import { patch, replacements, StreamPatch } from './patch.js'
 import { type Call, type EventTranslator, ProviderFailure, type SseEvent, type Wire } from './providers/provider.js'
 import { SseParser } from './sse.js'
+import { ContentTemplate } from './template.js'
 
 type Mutable = { [name: string]: Json | undefined }
 
@@ -38,6 +39,7 @@ export class AnswerStream {
   readonly #facts: StreamFacts
   readonly #parser = new SseParser()
   readonly #patch = new StreamPatch()
+  readonly #template = new ContentTemplate()
   readonly #rules: ChunkRules
   readonly #translator: EventTranslator | null
   #sink: Sink | null = null
@@ -133,6 +135,14 @@ export class AnswerStream {
       this.#finish()
       return
     }
+    if (event.event === undefined) {
+      const repeated = this.#template.match(data)
+      if (repeated !== null) {
+        this.#facts.meter(repeated.chunk)
+        this.#tell(repeated.chunk, repeated.told)
+        return
+      }
+    }
     let chunk: unknown
     try {
       chunk = JSON.parse(data)
@@ -161,18 +171,22 @@ export class AnswerStream {
       if (chunk.created === undefined) chunk.created = call.created
       data = JSON.stringify(chunk)
     } else {
-      data = text
-      if (model !== null || id !== null) data = this.#patch.apply(data, id, model, chunk)
-      if (data.includes('\n')) data = data.replaceAll('\n', ' ')
+      data = model === null && id === null ? text : this.#patch.apply(text, id, model, chunk)
+      if (text.includes('\n')) data = data.replaceAll('\n', ' ')
+      this.#template.learn(text, chunk as JsonObject, other => (data === text ? other : patch(other, replacements(id, model))))
     }
     if (isUsageOnly(chunk as JsonObject)) {
       // Other chunks may still come, and clients keep what the last one says.
       if (this.#facts.includeUsage) this.#usage = data
       return
     }
+    this.#tell(chunk as JsonObject, data)
+  }
+
+  #tell(chunk: JsonObject, data: string): void {
     this.#ready += `data: ${data}\n\n`
-    if (this.#sink === null) this.#early.push(chunk as JsonObject)
-    else this.#sink.observe?.(chunk as JsonObject)
+    if (this.#sink === null) this.#early.push(chunk)
+    else this.#sink.observe?.(chunk)
   }
 
   /** The id that must stand in the chunk; `null` when the provider's own may stay. One id for the whole stream. */
