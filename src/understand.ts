@@ -5,6 +5,7 @@ import type { Body, Endpoint, Estimate } from './endpoints/endpoint.js'
 import { GatewayError } from './errors.js'
 import { parseBody } from './http/body.js'
 import { isObject, type Json, type JsonObject } from './json.js'
+import { BodyTexts, familyOf } from './metering/estimate.js'
 import type { Pieces } from './pieces.js'
 import type { Wires } from './upstream/upstream.js'
 
@@ -86,7 +87,8 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
     )
   }
   const stream = endpoint.streams(body)
-  const targets = answering.map(place => targetOf(body, endpoint, place, stream))
+  const texts = textsFor(answering)
+  const targets = answering.map(place => targetOf(body, endpoint, place, stream, texts))
   return {
     model,
     targets,
@@ -95,38 +97,43 @@ export function understand(body: Body, endpoint: Endpoint, { catalog, upstreams 
   }
 }
 
-function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean): Target {
+/** Texts that are read more than once are read together. */
+function textsFor(places: readonly Place[]): BodyTexts | undefined {
+  const bound = places.some(({ model }) => model.estimate === 'bound')
+  if (places.length === 1 && !bound) return undefined
+  return new BodyTexts(new Set([...places.map(({ model }) => familyOf(model)), ...(bound ? (['bytes'] as const) : [])]))
+}
+
+function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean, texts: BodyTexts | undefined): Target {
   const { model } = place
   const forwarded = forwardedBody(body, endpoint, model, stream)
   return {
     ...place,
     body: forwarded,
-    estimate: endpoint.estimate(forwarded as Body, model),
-    ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }).input } : {}),
+    estimate: endpoint.estimate(forwarded as Body, model, texts),
+    ...(model.estimate === 'bound' ? { bound: endpoint.estimate(forwarded as Body, { ...model, tokenizer: 'bytes' }, texts).input } : {}),
   }
 }
+
+/** What is settled here and not copied. */
+const SETTLED: ReadonlySet<string> = new Set(['model', 'stream', 'stream_options'])
+const CAPS: ReadonlySet<string> = new Set(['max_tokens', 'max_completion_tokens'])
 
 /** A checked body as it is forwarded to a target: see `Target.body`. */
 export function forwardedBody(body: Body, endpoint: Endpoint, model: Model, stream: boolean): JsonObject {
   const forwarded: Mutable = { model: model.upstream }
+  const cap = endpoint.cap(body, model)
+  // Nothing is taken out again: V8 keeps an object that has lost a member as a table, and writes it as JSON in twice the time.
   for (const name of Object.keys(body)) {
     const value = body[name]
-    if (value === null || value === undefined) continue
+    if (value === null || value === undefined || SETTLED.has(name) || (cap !== null && CAPS.has(name))) continue
     if (endpoint.fields.has(name) || (endpoint.parameters.has(name) && takes(model, name))) forwarded[name] = value
   }
-  forwarded.model = model.upstream
-  const cap = endpoint.cap(body, model)
-  if (cap !== null) {
-    delete forwarded.max_tokens
-    delete forwarded.max_completion_tokens
-    forwarded[endpoint.surface === 'chat' ? (model.cap ?? model.provider.cap) : 'max_tokens'] = cap
-  }
-  delete forwarded.stream
+  if (cap !== null) forwarded[endpoint.surface === 'chat' ? (model.cap ?? model.provider.cap) : 'max_tokens'] = cap
   if (stream) {
     forwarded.stream = true
-    streamOptions(forwarded, model)
-  } else {
-    delete forwarded.stream_options
+    const options = streamOptions(body, endpoint, model)
+    if (options !== null) forwarded.stream_options = options
   }
   return forwarded as JsonObject
 }
@@ -135,11 +142,10 @@ function takes(model: Model, parameter: string): boolean {
   return model.parameters === null || model.parameters.includes(parameter)
 }
 
-/** Usage is asked for whether or not the client wants to see it: the bill is made from it. */
-function streamOptions(forwarded: Mutable, model: Model): void {
-  const asked = isObject(forwarded.stream_options) ? forwarded.stream_options : {}
-  if (model.provider.usage_stream === 'option') forwarded.stream_options = { ...asked, include_usage: true }
-  else delete forwarded.stream_options
+/** Usage is asked for whether or not the client wants to see it: the bill is made from it. `null`: the provider knows no such options. */
+function streamOptions({ stream_options: asked }: Body, endpoint: Endpoint, model: Model): JsonObject | null {
+  if (model.provider.usage_stream !== 'option') return null
+  return { ...(isObject(asked) && endpoint.fields.has('stream_options') ? asked : {}), include_usage: true }
 }
 
 /** A client's word in a message of ours: short, and on one line. */

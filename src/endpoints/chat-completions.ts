@@ -79,9 +79,9 @@ const chatCompletions: Endpoint = {
     return model.max_output_tokens === null ? cap : Math.min(cap, model.max_output_tokens)
   },
 
-  estimate(body, model) {
+  estimate(body, model, texts) {
     const choices = typeof body.n === 'number' ? body.n : 1
-    return { ...chatTokens(body, model), output: choices * (chatCompletions.cap(body, model) ?? 0) }
+    return { ...chatTokens(body, model, texts), output: choices * (chatCompletions.cap(body, model) ?? 0) }
   },
 
   answers: answer => Array.isArray(answer.choices) && answer.choices.length > 0,

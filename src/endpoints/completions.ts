@@ -71,12 +71,12 @@ const completions: Endpoint = {
     return model.max_output_tokens === null ? wanted : Math.min(wanted, model.max_output_tokens)
   },
 
-  estimate(body, model) {
+  estimate(body, model, texts) {
     // Candidates that best_of throws away are generated, and billed, all the same.
     const choices = textCount(body.prompt) * Math.max(whole(body, 'n', 1), whole(body, 'best_of', 1))
     const cap = completions.cap(body, model) ?? 0
     return {
-      input: promptTokens(body.prompt, familyOf(model)),
+      input: promptTokens(body.prompt, familyOf(model), texts),
       fixed: tokenIds(body.prompt),
       output: Math.min(choices * cap, Number.MAX_SAFE_INTEGER),
     }

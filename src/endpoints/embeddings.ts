@@ -28,8 +28,8 @@ const embeddings: Endpoint = {
 
   cap: () => null,
 
-  estimate(body, model) {
-    return { input: promptTokens(body.input, familyOf(model)), fixed: tokenIds(body.input), output: 0 }
+  estimate(body, model, texts) {
+    return { input: promptTokens(body.input, familyOf(model), texts), fixed: tokenIds(body.input), output: 0 }
   },
 
   answers(answer) {

@@ -1,5 +1,6 @@
 import type { Model } from '../config/config.js'
 import type { JsonObject } from '../json.js'
+import type { BodyTexts } from '../metering/estimate.js'
 
 /** What is asked for: the names are those of the config's `surfaces` and of the metrics' label. */
 export type Surface = 'chat' | 'completions' | 'rerank' | 'moderations' | 'embeddings'
@@ -35,8 +36,11 @@ export interface Endpoint {
   check(body: JsonObject): void
   /** The cap of one choice's output that is held and sent upstream: the client's, else the model's default, never above the model's. `null`: the surface generates nothing. */
   cap(body: JsonObject, model: Model): number | null
-  /** What the provider will count, before anything that it has reported corrects it (metering/calibrations.ts). */
-  estimate(body: JsonObject, model: Model): Estimate
+  /**
+   * What the provider will count, before anything that it has reported corrects it (metering/calibrations.ts). `texts`: where what several models
+   * are sent of one body is read once.
+   */
+  estimate(body: JsonObject, model: Model, texts?: BodyTexts): Estimate
   /** Is this parsed non-streaming answer one? Else it is `upstream_invalid_response`. */
   answers(answer: JsonObject): boolean
   /** What is billed where the provider reports no usage: what was sent and received, counted; or nothing. */

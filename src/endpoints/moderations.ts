@@ -33,8 +33,8 @@ const moderations: Endpoint = {
 
   cap: () => null,
 
-  estimate(body, model) {
-    return { input: promptTokens(texts(body.input), familyOf(model)), output: 0 }
+  estimate(body, model, bodyTexts) {
+    return { input: promptTokens(texts(body.input), familyOf(model), bodyTexts), output: 0 }
   },
 
   answers(answer) {

@@ -2,7 +2,7 @@ import { absent, checkBoolean, checkInteger, checkModel, invalid, mustBe, unfit 
 import type { Model } from '../config/config.js'
 import { documentTexts } from '../documents.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
-import { familyOf, textTokens } from '../metering/estimate.js'
+import { familyOf, partTokens } from '../metering/estimate.js'
 import type { Endpoint } from './endpoint.js'
 
 /** Documents of one request: the most that Cohere takes. */
@@ -35,10 +35,10 @@ const rerank: Endpoint = {
 
   cap: () => null,
 
-  estimate(body, model) {
+  estimate(body, model, texts) {
     const family = familyOf(model)
-    const query = textTokens(String(body.query), family)
-    const documents = documentTexts(body.documents).map(text => textTokens(text, family))
+    const query = partTokens('query', String(body.query), family, texts)
+    const documents = documentTexts(body.documents).map((text, i) => partTokens(`document ${i}`, text, family, texts))
     return { input: counted(query, documents, model.provider.rerank), output: 0 }
   },
 

@@ -1,7 +1,8 @@
 import type { Json } from '../json.js'
-import { TextSum } from './text.js'
+import { type BodyTexts, TextSum, type Texts } from './text.js'
 import type { Family } from './tokenizers.js'
 
+export { BodyTexts } from './text.js'
 export { familyOf } from './tokenizers.js'
 
 /**
@@ -14,10 +15,20 @@ export function textTokens(text: string, family: Family): number {
   return sum.tokens
 }
 
+/** The same of a text that is a part of a body: see `TextSum.addPart`. */
+export function partTokens(name: string, text: string, family: Family, body: BodyTexts | undefined): number {
+  const sum = new TextSum(family, body)
+  sum.addPart(name, texts => {
+    texts.add(text)
+    return 0
+  })
+  return sum.tokens
+}
+
 /** Tokens of a prompt or input: a text, texts, token ids, or arrays of token ids. Ids that the client made itself count as they are. */
-export function promptTokens(input: Json | undefined, family: Family): number {
-  const sum = new TextSum(family)
-  return idsOf(input, sum) + sum.tokens
+export function promptTokens(input: Json | undefined, family: Family, body?: BodyTexts): number {
+  const sum = new TextSum(family, body)
+  return sum.addPart('prompt', texts => idsOf(input, texts)) + sum.tokens
 }
 
 /** The token ids in a prompt or input: the part of its tokens that is no estimate. */
@@ -26,10 +37,10 @@ export function tokenIds(input: Json | undefined): number {
   return Array.isArray(input) ? input.reduce((ids: number, item) => ids + tokenIds(item), 0) : 0
 }
 
-function idsOf(input: Json | undefined, sum: TextSum): number {
-  if (typeof input === 'string') sum.add(input)
+function idsOf(input: Json | undefined, texts: Texts): number {
+  if (typeof input === 'string') texts.add(input)
   if (typeof input === 'number') return 1
   let ids = 0
-  if (Array.isArray(input)) for (const item of input) ids += idsOf(item, sum)
+  if (Array.isArray(input)) for (const item of input) ids += idsOf(item, texts)
   return ids
 }

@@ -1,29 +1,31 @@
 import { isObject, type JsonObject } from '../json.js'
-import type { TextSum } from './text.js'
+import type { TextSum, Texts } from './text.js'
 import type { Family } from './tokenizers.js'
 
 /**
- * Adds tool definitions to the sum and returns what comes on top of their text. OpenAI's models see each tool as a type declaration, whose
+ * Adds tool definitions, a part of the body, to the sum and returns what comes on top of their text. OpenAI's models see each tool as a type declaration, whose
  * cost was measured as constants: 7 a tool, 3 if it has fields, 3 a field (1 without a description), 3 a listed value, 12 once, and 2 to be sure. All others see JSON of some form.
  */
-export function toolTokens(tools: readonly unknown[], sum: TextSum): number {
+export function toolTokens(tools: readonly unknown[], sum: TextSum, part = 'tools'): number {
   const listed = tools.filter(isObject)
   const { family } = sum
   if (listed.length === 0) return 0
   if (family !== 'o200k' && family !== 'cl100k') {
-    for (const tool of listed) sum.add(JSON.stringify(tool))
+    sum.addPart(`${part} as JSON`, texts => {
+      for (const tool of listed) texts.add(JSON.stringify(tool))
+      return 0
+    })
     return JSON_OVERHEAD[family](listed.length)
   }
-  let tokens = 14
-  for (const tool of listed) {
-    // Legacy `functions` are the function itself; custom tools and a provider's own ones are described by their JSON.
-    const declared = isObject(tool.function) ? tool.function : typeof tool.type === 'string' ? null : tool
-    if (declared === null) {
-      sum.add(JSON.stringify(tool))
-      tokens += 7
-    } else tokens += declaration(declared, sum)
-  }
-  return tokens
+  return sum.addPart(`${part} as declarations`, texts => listed.reduce((tokens, tool) => tokens + declared(tool, texts), 14))
+}
+
+/** Legacy `functions` are the function itself; custom tools and a provider's own ones are described by their JSON. */
+function declared(tool: JsonObject, texts: Texts): number {
+  if (isObject(tool.function)) return declaration(tool.function, texts)
+  if (typeof tool.type !== 'string') return declaration(tool, texts)
+  texts.add(JSON.stringify(tool))
+  return 7
 }
 
 /** Claude gets a hidden text on how to call tools (264 to 530 tokens, by version); templates of open models indent the JSON. */
@@ -34,41 +36,41 @@ const JSON_OVERHEAD: { readonly [name in Exclude<Family, 'o200k' | 'cl100k'>]: (
   bytes: tools => 600 + 200 * tools,
 }
 
-function declaration(tool: JsonObject, sum: TextSum): number {
-  sum.add(`${text(tool.name)}:${text(tool.description)}`)
-  return 7 + (isObject(tool.parameters) ? fields(tool.parameters, sum) : 0)
+function declaration(tool: JsonObject, texts: Texts): number {
+  texts.add(`${text(tool.name)}:${text(tool.description)}`)
+  return 7 + (isObject(tool.parameters) ? fields(tool.parameters, texts) : 0)
 }
 
-function fields(schema: JsonObject, sum: TextSum): number {
+function fields(schema: JsonObject, texts: Texts): number {
   if (!isObject(schema.properties)) return 0
   let tokens = 0
   for (const [name, field] of Object.entries(schema.properties)) {
     if (!isObject(field)) continue
     if (tokens === 0) tokens = 3
-    sum.add(
+    texts.add(
       `${name}:${typeof field.type === 'string' ? field.type : field.type === undefined ? '' : JSON.stringify(field.type)}:${text(field.description)}\n`,
     )
-    tokens += (field.description === undefined ? 1 : 3) + nested(field, sum)
+    tokens += (field.description === undefined ? 1 : 3) + nested(field, texts)
   }
   return tokens
 }
 
 /** What a field holds besides its name: listed values, fields of its own, items, alternatives. */
-function nested(field: JsonObject, sum: TextSum): number {
-  let tokens = fields(field, sum)
+function nested(field: JsonObject, texts: Texts): number {
+  let tokens = fields(field, texts)
   if (Array.isArray(field.enum)) {
     for (const value of field.enum) {
-      sum.add(`${typeof value === 'string' ? value : JSON.stringify(value)}`)
+      texts.add(`${typeof value === 'string' ? value : JSON.stringify(value)}`)
       tokens += 3
     }
     if (tokens >= 3) tokens -= 3
   }
-  if (isObject(field.items)) tokens += nested(field.items, sum)
+  if (isObject(field.items)) tokens += nested(field.items, texts)
   for (const branches of [field.anyOf, field.oneOf, field.allOf]) {
-    if (Array.isArray(branches)) for (const branch of branches) if (isObject(branch)) tokens += 3 + nested(branch, sum)
+    if (Array.isArray(branches)) for (const branch of branches) if (isObject(branch)) tokens += 3 + nested(branch, texts)
   }
   for (const shared of [field.$defs, field.definitions]) {
-    if (isObject(shared)) for (const one of Object.values(shared)) if (isObject(one)) tokens += 3 + nested(one, sum)
+    if (isObject(shared)) for (const one of Object.values(shared)) if (isObject(one)) tokens += 3 + nested(one, texts)
   }
   return tokens
 }

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { JsonObject } from '../../src/json.js'
 import { chatTokens } from '../../src/metering/chat.js'
-import { textTokens } from '../../src/metering/estimate.js'
-import { audioTokens, fileTokens } from '../../src/metering/media.js'
+import { audioTokens, fileText, fileTokens } from '../../src/metering/media.js'
 import { TextSum } from '../../src/metering/text.js'
 import { toolTokens } from '../../src/metering/tools.js'
 import { sampleModel } from '../support/sample-call.js'
@@ -156,14 +155,17 @@ t.test('audio counts by its length', async t => {
 
 t.test('files count as pages, text files as text', async t => {
   const pdf = (bytes: number) => `data:application/pdf;base64,${Buffer.alloc(bytes).toString('base64')}`
-  const sum = new TextSum('o200k')
-  t.equal(fileTokens(pdf(100), { context: null }, sum), 3000)
-  t.equal(fileTokens(pdf(10_000), { context: null }, sum), 9000)
-  t.equal(fileTokens(pdf(9_000_000), { context: null }, sum), 300_000)
-  t.equal(fileTokens(null, { context: null }, sum), 300_000, 'a file that the provider already has')
-  t.equal(fileTokens(null, { context: 128_000 }, sum), 128_000)
-  t.equal(sum.tokens, 0)
+  t.equal(fileText(pdf(100)), null)
+  t.equal(fileTokens(pdf(100), { context: null }), 3000)
+  t.equal(fileTokens(pdf(10_000), { context: null }), 9000)
+  t.equal(fileTokens(pdf(9_000_000), { context: null }), 300_000)
+  t.equal(fileTokens(null, { context: null }), 300_000, 'a file that the provider already has')
+  t.equal(fileTokens(null, { context: 128_000 }), 128_000)
   const note = 'The bakery closes at seven. '.repeat(40)
-  t.equal(fileTokens(`data:text/plain;base64,${Buffer.from(note).toString('base64')}`, { context: null }, sum), 0)
-  t.equal(sum.tokens, textTokens(note, 'o200k'))
+  const file = `data:text/plain;base64,${Buffer.from(note).toString('base64')}`
+  t.equal(fileTokens(file, { context: null }), 0)
+  t.equal(fileText(file), note)
+  const content = [{ type: 'file', file: { file_data: file } }]
+  const [written, attached] = [note, content].map(content => chatTokens({ messages: [{ role: 'user', content }] }, sampleModel()))
+  t.strictSame(attached, written)
 })
