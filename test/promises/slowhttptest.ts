@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { gateway, KEY } from '../support/gateway.js'
-import { CUT_MS, during, NOISE_MS, USUAL_MS } from './slow-attack.js'
+import { CUT_MS, during, NOISE_MS, REST_MS, USUAL_MS } from './slow-attack.js'
 import type { Held } from './slow-tool.js'
 
 /*
@@ -29,17 +29,17 @@ async function slowHttpTest(connections: number): Promise<string[]> {
   const undo: (() => unknown)[] = []
   const running = await gateway({ teardown: fn => undo.push(fn), testdir: () => folder }, CONFIG)
   const port = Number(new URL(running.url).port)
-  await during(running, sleep(1_000))
-  let usual = await during(running, sleep(USUAL_MS))
+  await during(running, sleep(1_000), REST_MS)
+  let usual = await during(running, sleep(USUAL_MS), REST_MS)
   const wrong: string[] = []
   for (const kind of KINDS) {
     for (let round = 1; ; round++) {
       const held = once(new Worker(new URL('slow-tool.js', import.meta.url), { workerData: { kind, port, connections } }), 'message')
-      const meanwhile = await during(running, held)
+      const meanwhile = await during(running, held, REST_MS)
       const [{ connections: many, longestMs }] = (await held) as [Held]
       const noisy = meanwhile.p99Ms > 2 * usual.p99Ms + NOISE_MS
       if (noisy && round < ROUNDS) {
-        usual = await during(running, sleep(USUAL_MS))
+        usual = await during(running, sleep(USUAL_MS), REST_MS)
         continue
       }
       console.log(
