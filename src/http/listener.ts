@@ -77,8 +77,10 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
     const { socket } = request
     let waiting = open.get(socket)
     if (waiting === undefined) {
-      waiting = []
-      open.set(socket, waiting)
+      const mine: ServerResponse[] = []
+      waiting = mine
+      open.set(socket, mine)
+      socket.once('close', () => abandon(mine))
     }
     // They are answered in their order.
     while (waiting[0]?.writableFinished) waiting.shift()
@@ -147,6 +149,15 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
 /** Who is asked for a certificate and shows none of the authorities' gets no connection (`rejectUnauthorized` is Node's default). */
 function certificate({ cert_pem, key_pem, client_ca }: Tls) {
   return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const, ...(client_ca === null ? {} : { ca: client_ca.pem }) }
+}
+
+/** Node tells the answer that has its turn of the connection's end, and those that wait behind it nothing: whoever works on them would for ever. */
+function abandon(waiting: readonly ServerResponse[]): void {
+  for (const response of waiting) {
+    if (response.socket !== null || response.writableFinished) continue
+    response.destroy()
+    response.emit('close')
+  }
 }
 
 function refuse(response: ServerResponse, error: GatewayError, id: string): void {

@@ -190,6 +190,17 @@ t.test('a connection that has had nothing but refusals is not kept for long; one
   )
 })
 
+t.test('a client that leaves is gone for all of its requests, those behind another one too', async t => {
+  let closed = 0
+  const listener = await listening(t, { handle: (_request, response) => void response.once('close', () => closed++) })
+  const socket = await open(listener)
+  socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(3))
+  await new Promise(resolve => setTimeout(resolve, 100))
+  socket.destroy()
+  for (let i = 0; i < 200 && closed < 3; i++) await new Promise(resolve => setTimeout(resolve, 25))
+  t.equal(closed, 3)
+})
+
 t.test('a client that leaves before its body is whole is noticed, also when it has left already', async t => {
   const codes: string[] = []
   let late: (() => void) | undefined
