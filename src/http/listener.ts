@@ -13,6 +13,8 @@ const HEADER_BYTES_MAX = 16 * 1024
 const HEADERS_MS = 10_000
 /** For a connection that is idle between requests. Milliseconds. */
 const IDLE_MS = 75_000
+/** The same, of a connection that has had nothing but refusals: whoever it is, it has shown no key. Milliseconds. */
+const STRANGER_IDLE_MS = 5_000
 /** For a client to take a refusal. Milliseconds. */
 const ANSWER_MS = 5_000
 /** The most requests of one connection that wait for their answers: clients wait for each, and benchmarks send a few ahead. */
@@ -64,6 +66,13 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   server.maxConnections = connectionsMax
   const open = new WeakMap<Socket, ServerResponse[]>()
   const ending = new WeakSet<Socket>()
+  const welcome = new WeakSet<Socket>()
+  // Node has set its own time for an idle connection by then, and forgets it, whatever it is, with the next request.
+  function answered(this: ServerResponse): void {
+    const { socket } = this.req
+    if (this.statusCode < 400) welcome.add(socket)
+    else if (!welcome.has(socket) && open.get(socket)?.at(-1) === this) socket.setTimeout(STRANGER_IDLE_MS)
+  }
   const accept = (request: IncomingMessage, response: ServerResponse): void => {
     const { socket } = request
     let waiting = open.get(socket)
@@ -74,6 +83,7 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
     // They are answered in their order.
     while (waiting[0]?.writableFinished) waiting.shift()
     waiting.push(response)
+    response.once('finish', answered)
     if (waiting.length > AHEAD_MAX) socket.destroy()
     // What stands behind a request whose connection is to end may be a part of its body.
     if (socket.destroyed || ending.has(socket)) return

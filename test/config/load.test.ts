@@ -278,6 +278,7 @@ t.test('prices are converted from the text of the file', async t => {
   )
   // A float would read this as 0.1 and stay below the next Rial.
   t.equal(price('{input: {usd: 0.1000000000000000000001}, output: 0}', 'rates: {usd: 10}')?.input, 2n)
+  t.equal(price('{input: {usd: 9007199254740991}, output: 0}', 'rates: {usd: 1}')?.input, 2n ** 53n - 1n, 'the most that there may be')
   t.equal(price(`{input: {usd: "\${IN}"}, output: 0}`, `rates: {usd: "\${USD}"}`)?.input, 2_625_000n, 'filled from variables')
 })
 

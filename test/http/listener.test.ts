@@ -157,6 +157,39 @@ t.test('bodies: chunked, announced, asked for, too large, too slow', async t => 
   t.match(slow, /x-should-retry: true\r\n/)
 })
 
+t.test('a connection that has had nothing but refusals is not kept for long; one that was let in is', async t => {
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    const send = (): void => sendJson(response, request.url === '/no' ? 401 : 200, 'req_1', {}, '{}', 1_000)
+    if (request.url === '/slow') setTimeout(send, 7_000)
+    else send()
+  }
+  const listener = await listening(t, { handle })
+  const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`
+  const stays = async (...paths: readonly string[]): Promise<{ ms: number; statuses: string[] }> => {
+    const socket = await open(listener)
+    const from = performance.now()
+    const patience = setTimeout(() => socket.destroy(), 15_000)
+    socket.write(paths.map(get).join(''))
+    const text = await all(socket)
+    clearTimeout(patience)
+    return { ms: performance.now() - from, statuses: [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status = '']) => status) }
+  }
+  const [stranger, twice, known, waiting] = await Promise.all([
+    stays('/no'),
+    stays('/no', '/no'),
+    stays('/yes', '/no'),
+    stays('/no', '/slow'),
+  ])
+  t.ok(stranger.ms > 4_000 && stranger.ms < 14_000, `${stranger.ms} ms`)
+  t.ok(twice.ms > 4_000 && twice.ms < 14_000, `${twice.ms} ms`)
+  t.ok(known.ms > 14_900, `${known.ms} ms`)
+  t.ok(waiting.ms > 14_900, `one whose next request is under way is not idle: ${waiting.ms} ms`)
+  t.strictSame(
+    [stranger, twice, known, waiting].map(({ statuses }) => statuses),
+    [['401'], ['401', '401'], ['200', '401'], ['401', '200']],
+  )
+})
+
 t.test('a client that leaves before its body is whole is noticed, also when it has left already', async t => {
   const codes: string[] = []
   let late: (() => void) | undefined

@@ -158,7 +158,7 @@ keys: {a: {account: acme, plan: p, secret: ${KEY}}}
       const answer: Answer = i % 7 === 0 ? await running.get('/v1/key') : await running.post(CHAT, ask(models[i % 3] as string, stream))
       asked++
       if (answer.status !== 200 || (i % 7 !== 0 && stream && !answer.text.endsWith('data: [DONE]\n\n'))) failed.push(answer.text)
-      await sleep(5)
+      await sleep(15)
     }
   }
   const workers = Array.from({ length: 4 }, (_, worker) => load(worker))

@@ -26,12 +26,14 @@ export interface Attacked {
 
 export const CUT_MS = 15_000
 /** A machine that others use is late by as much, attack or not. */
-const NOISE_MS = 25
-const USUAL_MS = 4_000
+export const NOISE_MS = 25
+export const USUAL_MS = 4_000
 /** How often an attack is watched, at most: a busy machine can spoil the time of others again and again. */
 const ROUNDS = 6
 const CLIENTS = 4
-const REST_MS = 20
+/** Of a client between two requests; where its times are asked for, and where they are not. */
+export const REST_MS = 20
+const LONG_REST_MS = 100
 
 const CHAT = '/v1/chat/completions'
 const BODY = JSON.stringify({ model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] })
@@ -65,15 +67,17 @@ export async function slowAttack(
   }
   const running = await gateway(bench, config((await told()) as string))
   const port = Number(new URL(running.url).port)
-  await during(running, sleep(1_000))
+  const single = most === 1
+  const restMs = single ? LONG_REST_MS : REST_MS
+  await during(running, sleep(single ? 0 : 1_000), restMs)
   const attacks: Attacked[] = []
   for (const attack of kinds) {
     const rounds: Attacked[] = []
     do {
       // A single round is held against nothing.
-      const usual = await during(running, sleep(most === 1 ? 0 : USUAL_MS))
+      const usual = await during(running, sleep(single ? 0 : USUAL_MS), restMs)
       const all = told({ attack, port, connections })
-      const others = await during(running, all)
+      const others = await during(running, all, restMs)
       const longestMs = Math.round(Math.max(...((await all) as Stays)))
       rounds.push({ attack, connections, longestMs, ...others, usualP99Ms: usual.p99Ms })
     } while (faults(rounds).length > 0 && rounds.length < most)
@@ -103,7 +107,11 @@ function best(rounds: readonly Attacked[]): Attacked {
 }
 
 /** Ordinary clients, until something is over. */
-async function during(running: RunningGateway, something: Promise<unknown>): Promise<Pick<Attacked, 'requests' | 'failed' | 'p99Ms'>> {
+export async function during(
+  running: RunningGateway,
+  something: Promise<unknown>,
+  restMs: number,
+): Promise<Pick<Attacked, 'requests' | 'failed' | 'p99Ms'>> {
   let over = false
   void something.then(() => {
     over = true
@@ -116,7 +124,7 @@ async function during(running: RunningGateway, something: Promise<unknown>): Pro
       const { status } = await running.post(CHAT, BODY, AUTH)
       took.push(performance.now() - from)
       if (status !== 200) failed++
-      await sleep(REST_MS)
+      await sleep(restMs)
     }
   }
   await Promise.all(Array.from({ length: CLIENTS }, ordinary))
