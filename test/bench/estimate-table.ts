@@ -1,6 +1,6 @@
 import { type Sample, type ToolSample, VOCABULARIES, type Vocabulary } from '../support/estimate-samples.js'
 import { table } from '../support/markdown.js'
-import { BARRED, BARS, type Figures, judge, judgeTools, type Row, TOOL_BARS } from './estimate-quality.js'
+import { BARS, type Figures, judge, judgeTools, type Row, type RowBars, TOOL_BARS } from './estimate-quality.js'
 
 /** How good estimates are, as Markdown: a table for each vocabulary, and one of tools. The same each time. */
 export function qualityTables(samples: readonly Sample[], tools: readonly ToolSample[]): string {
@@ -28,8 +28,8 @@ const HEAD = [
 
 export function vocabularyTable(name: Vocabulary, rows: readonly Row[]): string {
   const family = VOCABULARIES[name]
-  const bars = BARRED.has(name) ? [barRow()] : []
-  return `**${name}**${family === name ? '' : `, estimated as \`${family}\``}\n\n${table(HEAD, [...rows.map(cells), ...bars])}`
+  const bars = BARS.get(name)
+  return `**${name}**${family === name ? '' : `, estimated as \`${family}\``}\n\n${table(HEAD, [...rows.map(cells), ...(bars === undefined ? [] : [barRow(bars)])])}`
 }
 
 function cells({ name, raw, single, joined, output, outputAfter }: Row): string[] {
@@ -44,10 +44,10 @@ function cells({ name, raw, single, joined, output, outputAfter }: Row): string[
   ]
 }
 
-function barRow(): string[] {
-  const at = (kind: keyof typeof BARS, ...of: (keyof Figures)[]) =>
+function barRow(bars: RowBars): string[] {
+  const at = (kind: keyof RowBars, ...of: (keyof Figures)[]) =>
     of.map(figure => {
-      const bar = figure === 'count' ? undefined : BARS[kind][figure]
+      const bar = figure === 'count' ? undefined : bars[kind][figure]
       return bar === undefined ? '' : `≤ ${percent(bar)}`
     })
   return [

@@ -4,7 +4,7 @@
  * time for 1 MiB and for a small chat. Exits 1 where a bar does not hold.
  */
 import { textSamples, toolSamples, VOCABULARIES } from '../support/estimate-samples.js'
-import { BARRED, broken, judge, judgeTools, TOOL_BARS } from './estimate-quality.js'
+import { BARS, broken, judge, judgeTools, TOOL_BARS } from './estimate-quality.js'
 import { PACE_BARS, paceBar, paces, smallPace } from './estimate-speed.js'
 import { qualityTables } from './estimate-table.js'
 import { tokenizers } from './real-tokenizers.js'
@@ -16,12 +16,12 @@ const faults: string[] = []
 const { texts, lookups } = paces(samples)
 const small = smallPace()
 
-for (const [name, count] of await tokenizers()) {
+for (const [name, count] of await tokenizers(process.argv.includes('gemini'))) {
   const differing = samples.filter(sample => count(sample.text) !== sample[name]).length
   if (differing > 0) faults.push(`${name}: ${differing} texts count differently than the fixture says`)
 }
-for (const name of BARRED)
-  for (const row of judge(samples, name)) if (row.name === 'all') faults.push(...broken(row).map(fault => `${name}, ${fault}`))
+for (const [name, bars] of BARS)
+  for (const row of judge(samples, name)) if (row.name === 'all') faults.push(...broken(row, bars).map(fault => `${name}, ${fault}`))
 for (const name of ['o200k', 'cl100k'] as const) {
   const { least, most } = judgeTools(tools, name)
   if (!(least >= TOOL_BARS.least && most <= TOOL_BARS.most)) faults.push(`${name}, tools: from ${least} to ${most}`)

@@ -4,9 +4,14 @@ import type { Family } from '../../src/metering/tokenizers.js'
 import { FIXTURES } from './paths.js'
 
 /** Tokenizers that npm offers, and the family that each is estimated by. */
-export const VOCABULARIES = { o200k: 'o200k', cl100k: 'cl100k', llama: 'llama', mistral: 'llama', claude: 'claude' } as const satisfies {
-  readonly [name: string]: Family
-}
+export const VOCABULARIES = {
+  o200k: 'o200k',
+  cl100k: 'cl100k',
+  llama: 'llama',
+  mistral: 'llama',
+  claude: 'claude',
+  gemini: 'gemini',
+} as const satisfies { readonly [name: string]: Family }
 export type Vocabulary = keyof typeof VOCABULARIES
 
 /** A text, and what it comes to in each vocabulary. The rates are tuned on one half of them, and judged on the other. */
