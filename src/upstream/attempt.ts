@@ -116,6 +116,7 @@ export class Attempt implements Receiver {
   pause(): void {
     this.#paused = true
     this.#delivery.pause()
+    if (this.#mode === 'over') return
     // A client that does not read is not the provider's silence.
     this.#waitUntil = Number.POSITIVE_INFINITY
     this.#deadline.move(this.#totalUntil, performance.now())

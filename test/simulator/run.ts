@@ -27,7 +27,8 @@ export async function simulate(seed: number, operations = OPERATIONS): Promise<T
   try {
     world = new World(seed, folder)
     const { log: _, ...told } = await world.live(operations)
-    return { ...told, failure: null }
+    const timers = process.getActiveResourcesInfo().filter(kind => kind === 'Timeout').length
+    return { ...told, failure: timers === 0 ? null : `${timers} timers are left when all is over` }
   } catch (error) {
     const { log = [], ...told } = world?.history ?? empty(seed)
     return { ...told, failure: [...log.slice(-LAST), (error as Error).stack ?? String(error)].join('\n') }

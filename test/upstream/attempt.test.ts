@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
+import type { Transport } from '../../src/upstream/providers/provider.js'
 import { chunksIn } from '../support/answer-stream.js'
 import { type AttemptOptions, attempts, heard, refused } from '../support/attempts.js'
 import { chat, json, provider, type Script, sse } from '../support/provider.js'
@@ -440,4 +441,25 @@ t.test('an answer without end is refused', async t => {
     code: 'upstream_invalid_response',
     message: /larger than 41943040 bytes/,
   })
+})
+
+t.test('a client that reads slowly when the answer is over leaves nothing waiting', async t => {
+  const transport: Transport = {
+    send: (_request, receiver) => {
+      queueMicrotask(() => {
+        receiver.head(200, { 'content-type': 'application/json' })
+        receiver.data(Buffer.from('{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}'))
+        receiver.end()
+      })
+      return { sent: true, pause() {}, resume() {}, abort() {} }
+    },
+    close: async () => {},
+  }
+  const timers = (): number => process.getActiveResourcesInfo().filter(kind => kind === 'Timeout').length
+  const before = timers()
+  const attempt = attempts(t, 'http://127.0.0.1:1', { transport })()
+  t.equal(timers(), before + 1, 'while it waits')
+  await attempt.answered
+  attempt.pause()
+  t.equal(timers(), before)
 })
