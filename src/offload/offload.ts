@@ -31,10 +31,11 @@ export class Offload {
     this.#lanes = Array.from({ length: lanes }, () => new Lane())
   }
 
-  /** As `understand` does with the parsed bytes: the same question, the same errors. */
+  /** As `understand` does with the parsed bytes: the same question, the same errors. Meanwhile there is nothing in `bytes`. */
   async ask(bytes: Pieces, endpoint: Endpoint, runtime: Runtime, key: Key, call: Answering['ids']): Promise<Question> {
-    const work = { bytes: bytes.list, surface: endpoint.surface, key, call }
-    const told = await this.#lane().question(work, runtime.config, bytes.length)
+    // An answer that is shaped for its question is read on a thread; a module that counts has one of its own.
+    const shared = endpoint.shape !== undefined || runtime.tokenizers.any
+    const told = await this.#lane().question(bytes, { shared, surface: endpoint.surface, key, call }, runtime.config)
     return questionOf(told, bytes, endpoint, runtime)
   }
 
