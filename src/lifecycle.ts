@@ -134,7 +134,7 @@ function admissionRecord(exchange: Exchange, { model, stream }: Question, claims
   }
 }
 
-/** From here every way out ends the hold, once. Never rejects. */
+/** From here every way out ends the hold, once, or leaves it open for the next start to end. */
 async function held(exchange: Exchange, endpoint: Endpoint, question: Question, runtime: Runtime, services: Services): Promise<Ran> {
   let forwarded: Forwarded
   try {
