@@ -171,7 +171,7 @@ async function release(exchange: Exchange, error: unknown, runtime: Runtime, ser
 
 function voided(exchange: Exchange, error: GatewayError, { clock }: Services): EndingRecord {
   const by = error.code === 'client_closed' ? endedBy(exchange) : 'upstream_error'
-  return ending(exchange, { usage: NO_USAGE, cost: 0n, endedBy: by, status: error.status, error }, null, clock)
+  return ending(exchange, { usage: NO_USAGE, endedBy: by, status: error.status, error }, 0n, null, clock)
 }
 
 async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runtime, services: Services): Promise<Ran> {
