@@ -97,7 +97,9 @@ export class Records {
     sound(id, record.held_tokens, record.held_rial)
     let claims = ''
     for (const { cell, amount, ends } of parts) claims += `${claims === '' ? '[' : ',['}${cell.id},${amount},"${ends}"]`
-    this.#insertHold.run(id, at, `[${claims}]`, ...admission(record, record))
+    const values: Value[] = [id, at, `[${claims}]`]
+    addAdmission(values, record, record.provider, record.price)
+    this.#insertHold.run(...values)
   }
 
   /** An open hold becomes an ended record. Throws before it has changed anything. */
@@ -116,8 +118,11 @@ export class Records {
     if (!ENDED_BY.has(ending.ended_by) || !SOURCES.has(ending.usage_source)) throw new RangeError(`${hold.id}: it can not end like this`)
     let entries = ''
     for (const [counter, amount] of posted) entries += `${entries === '' ? '[' : ',['}${counter},${amount}]`
+    const values: Value[] = [hold.id, hold.at, state, `[${entries}]`]
+    addAdmission(values, hold.record, ending.provider, ending.price)
+    addEnding(values, ending)
     // First what a wrong value can make fail, so that its hold stays as it is.
-    this.#insert.run(hold.id, hold.at, state, `[${entries}]`, ...admission(hold.record, ending), ...ENDING.map(name => ending[name]))
+    this.#insert.run(...values)
     this.#deleteHold.run(hold.id)
     if (hold.id > this.#last) this.#last = hold.id
   }
@@ -159,8 +164,9 @@ function insert(table: string, columns: readonly string[]): string {
   return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
 }
 
-function admission(record: AdmissionRecord, { provider, price }: Pick<EndingRecord, 'provider' | 'price'>): Value[] {
-  return [
+/** In the order of ADMISSION; with the provider and the price of whoever answered, where somebody has. */
+function addAdmission(values: Value[], record: AdmissionRecord, provider: string, price: string): void {
+  values.push(
     record.key,
     record.account,
     record.plan,
@@ -173,7 +179,28 @@ function admission(record: AdmissionRecord, { provider, price }: Pick<EndingReco
     record.held_tokens,
     record.held_rial,
     price,
-  ]
+  )
+}
+
+/** In the order of ENDING. By name: read by a name that varies, each field would cost as much as ten. */
+function addEnding(values: Value[], ending: EndingRecord): void {
+  values.push(
+    ending.ended_at,
+    ending.ended_by,
+    ending.usage_source,
+    ending.input_tokens,
+    ending.cached_input_tokens,
+    ending.output_tokens,
+    ending.reasoning_tokens,
+    ending.cost_rial,
+    ending.overrun_rial,
+    ending.status,
+    ending.code,
+    ending.upstream_request_id,
+    ending.attempts,
+    ending.ttft_ms,
+    ending.duration_ms,
+  )
 }
 
 function admissionOf(row: Row): AdmissionRecord {
