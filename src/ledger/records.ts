@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3'
 import { AMOUNT_MAX } from './cells.js'
+import { DamagedFile } from './file-errors.js'
 import type { AdmissionRecord, Amount, EndedBy, EndingRecord, Ends, RecordQuery, RecordState, UsageRecord, UsageSource } from './ledger.js'
 import type { Part } from './parts.js'
 import type { IdRange } from './timeline.js'
@@ -131,14 +132,9 @@ export class Records {
     return id <= this.#last && this.#exists.get(id) !== undefined
   }
 
-  /** All open holds, in the order of their ids. */
+  /** All open holds, in the order of their ids. Throws a DamagedFile where one can not be read. */
   holds(): HoldRow[] {
-    return this.#holds.all().map(row => ({
-      id: text(row.id),
-      at: Number(row.at),
-      claims: (JSON.parse(text(row.claims)) as [number, number, Ends][]).map(([counter, amount, ends]) => [counter, BigInt(amount), ends]),
-      record: admissionOf(row),
-    }))
+    return this.#holds.all().map(holdOf)
   }
 
   /** The first id after the next `size` records of a range; `undefined` when there are no more. */
@@ -152,12 +148,9 @@ export class Records {
     return this.#chunk.all({ from, below, since, until, state, key, account, model }).map(recordOf)
   }
 
-  /** What the records after an id have posted: at most `size` of them, by id. */
+  /** What the records after an id have posted: at most `size` of them, by id. Throws where one can not be read. */
   posted(after: string, size: number): { readonly id: string; readonly posted: PostedEntry[] }[] {
-    return this.#posted.all(after, size).map(([id, json]) => ({
-      id,
-      posted: (JSON.parse(json) as [number, number][]).map(([counter, amount]) => [counter, BigInt(amount)]),
-    }))
+    return this.#posted.all(after, size).map(([id, json]) => ({ id, posted: postedOf(id, json) }))
   }
 }
 
@@ -215,6 +208,24 @@ function admissionOf(row: Row): AdmissionRecord {
   return { ...(fields as unknown as AdmissionRecord), stream: row.stream === 1n }
 }
 
+/** What a hold says must be fit for the record that it becomes. */
+function holdOf(row: Row): HoldRow {
+  try {
+    const id = text(row.id)
+    const record = admissionOf(row)
+    sound(id, record.held_tokens, record.held_rial)
+    for (const name of ['surface', 'model', 'provider', 'price'] as const) text(record[name])
+    return {
+      id,
+      at: Number(row.at),
+      claims: (JSON.parse(text(row.claims)) as [number, number, Ends][]).map(([counter, amount, ends]) => [counter, BigInt(amount), ends]),
+      record,
+    }
+  } catch (error) {
+    throw new DamagedFile(`the open hold ${row.id} can not be read`, { cause: error })
+  }
+}
+
 function recordOf(row: Row): UsageRecord {
   const ending = Object.fromEntries(ENDING.map(name => [name, fieldOf(name, row[name])])) as unknown as EndingRecord
   return {
@@ -250,6 +261,14 @@ export function asked(
   if (record.at < since || record.at >= until) return false
   if (state !== undefined && record.state !== state) return false
   return (key ?? record.key) === record.key && (account ?? record.account) === record.account && (model ?? record.model) === record.model
+}
+
+function postedOf(id: string, json: string): PostedEntry[] {
+  try {
+    return (JSON.parse(json) as [number, number][]).map(([counter, amount]) => [counter, BigInt(amount)])
+  } catch (error) {
+    throw new DamagedFile(`record ${id} has posted ${json}`, { cause: error })
+  }
 }
 
 function fieldOf(name: string, value: string | bigint | null | undefined): Value {
