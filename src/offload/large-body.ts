@@ -1,4 +1,3 @@
-import { isAscii } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { checkBytes, decoded, parseBody, parseJson, parseObject, type Quoted } from '../http/body.js'
 import type { Json, JsonObject } from '../json.js'
@@ -110,7 +109,7 @@ function isName(bytes: Buffer, to: number): boolean {
 /** What JSON.parse makes of it, sooner where the bytes are the string as they are; throws `invalid_json`. */
 function stringOf(bytes: Buffer, { from, to }: Quoted): string {
   const inner = bytes.subarray(from + 1, to)
-  if (!inner.includes(0x5c) && !hasControls(inner)) return isAscii(inner) ? inner.toString('latin1') : decoded(inner)
+  if (!inner.includes(0x5c) && !hasControls(inner)) return decoded(inner)
   return parseJson(decoded(bytes.subarray(from, to + 1))) as string
 }
 

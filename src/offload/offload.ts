@@ -1,3 +1,4 @@
+import { MessageChannel } from 'node:worker_threads'
 import type { Place } from '../config/catalog.js'
 import type { Key } from '../config/config.js'
 import type { Body, Endpoint } from '../endpoints/endpoint.js'
@@ -26,9 +27,20 @@ export interface Answering {
 /** The threads on which large bodies are understood, and large answers translated. */
 export class Offload {
   readonly #lanes: readonly Lane[]
+  /** What is sent through a closed port has no owner any more. */
+  readonly #nowhere = new MessageChannel().port1
 
   constructor(lanes = LANES) {
     this.#lanes = Array.from({ length: lanes }, () => new Lane())
+    this.#nowhere.close()
+  }
+
+  /**
+   * Nobody will look at these bytes again: the memory that they came in is free at once. Left to the collection of garbage, of which V8 begins
+   * one for each few MiB, they cost a request of a MiB more than all else that is done for it here.
+   */
+  free(bytes: Pieces): void {
+    this.#nowhere.postMessage(null, bytes.owned)
   }
 
   /** As `understand` does with the parsed bytes: the same question, the same errors. Meanwhile there is nothing in `bytes`. */
