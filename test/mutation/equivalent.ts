@@ -124,6 +124,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
     why: 'looks for one chunk more, and finds it empty',
   },
   {
+    file: 'src/ledger/credit-check.ts',
+    original: '++compared',
+    replacement: '--compared',
+    why: 'a count from 0 down meets the same multiples',
+  },
+  {
     file: 'src/ledger/verify.ts',
     original: '++looked',
     replacement: '--looked',
