@@ -149,6 +149,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'src/ledger/verify.ts',
+    original: 'known === id',
+    replacement: 'false',
+    why: 'what is the same is no difference, however often it is compared',
+  },
+  {
+    file: 'src/ledger/verify.ts',
     original: 'id <= this.#max',
     replacement: 'true',
     why: 'what has no place has never been put there',
