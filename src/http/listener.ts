@@ -24,6 +24,8 @@ export interface ListenerFacts {
   readonly address: Address
   readonly tls: Tls | null
   readonly connectionsMax: number
+  /** The address is shared with other processes, which are given connections in turn. */
+  readonly shared?: boolean
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
   /** For answers to what never became a request. */
   readonly newId: () => string
@@ -43,7 +45,7 @@ export interface Listener {
 }
 
 /** Listens; rejects with the error of the socket (`EADDRINUSE` …). */
-export function listen({ address, tls, connectionsMax, handle, newId }: ListenerFacts): Promise<Listener> {
+export function listen({ address, tls, connectionsMax, shared = false, handle, newId }: ListenerFacts): Promise<Listener> {
   const options = {
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: HEADERS_MS,
@@ -63,7 +65,8 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   let clientCa = tls?.client_ca ?? null
   // Node drops fields beyond its count in silence: one more than is allowed tells that there are too many.
   server.maxHeadersCount = HEADER_FIELDS_MAX + 1
-  server.maxConnections = connectionsMax
+  const bound = shared ? boundBeside(server) : boundBy(server)
+  bound(connectionsMax)
   const open = new WeakMap<Socket, ServerResponse[]>()
   const ending = new WeakSet<Socket>()
   const welcome = new WeakSet<Socket>()
@@ -129,9 +132,7 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
           const secret = certificate({ ...next, client_ca: clientCa })
           if ('setSecureContext' in server) (server as import('node:https').Server).setSecureContext(secret)
         },
-        limit: most => {
-          server.maxConnections = most
-        },
+        limit: bound,
         stop: () => {
           server.close()
           server.closeIdleConnections()
@@ -144,6 +145,32 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
       })
     })
   })
+}
+
+/** Sets how many connections a server has at most. */
+type Bound = (connectionsMax: number) => void
+
+function boundBy(server: Server): Bound {
+  return most => {
+    server.maxConnections = most
+  }
+}
+
+/** Of several processes on one address, Node gives a connection that one of them has no room for to the next, for ever: here it is closed. */
+function boundBeside(server: Server): Bound {
+  let max = 0
+  let open = 0
+  server.on('connection', (socket: Socket) => {
+    if (open >= max) {
+      socket.destroy()
+      return
+    }
+    open++
+    socket.once('close', () => open--)
+  })
+  return most => {
+    max = most
+  }
 }
 
 /** Who is asked for a certificate and shows none of the authorities' gets no connection (`rejectUnauthorized` is Node's default). */
