@@ -134,7 +134,7 @@ function admissionRecord(exchange: Exchange, { model, stream }: Question, claims
   }
 }
 
-/** From here every way out ends the hold, once. Never rejects. */
+/** From here every way out ends the hold, once, or leaves it open for the next start to end. */
 async function held(exchange: Exchange, endpoint: Endpoint, question: Question, runtime: Runtime, services: Services): Promise<Ran> {
   let forwarded: Forwarded
   try {
@@ -171,7 +171,7 @@ async function release(exchange: Exchange, error: unknown, runtime: Runtime, ser
 
 function voided(exchange: Exchange, error: GatewayError, { clock }: Services): EndingRecord {
   const by = error.code === 'client_closed' ? endedBy(exchange) : 'upstream_error'
-  return ending(exchange, { usage: NO_USAGE, cost: 0n, endedBy: by, status: error.status, error }, null, clock)
+  return ending(exchange, { usage: NO_USAGE, endedBy: by, status: error.status, error }, 0n, null, clock)
 }
 
 async function tellWhole(exchange: Exchange, forwarded: Forwarded, runtime: Runtime, services: Services): Promise<Ran> {

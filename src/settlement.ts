@@ -25,7 +25,7 @@ interface End {
 export function settlement(exchange: Exchange, billable: Billable, end: End, clock: Clock): { billing: Billing; settled: Settlement } {
   const { usage } = end
   const charged = cost(billable.target.model.price, usage)
-  const record = ending(exchange, { ...end, cost: charged }, billable, clock)
+  const record = ending(exchange, end, charged, billable, clock)
   return {
     billing: { usage, cost: charged, overrun: record.overrun_rial, endedBy: end.endedBy },
     settled: {
@@ -36,8 +36,8 @@ export function settlement(exchange: Exchange, billable: Billable, end: End, clo
   }
 }
 
-/** The second half of the usage record. */
-export function ending(exchange: Exchange, end: End & { readonly cost: bigint }, billable: Billable | null, clock: Clock): EndingRecord {
+/** The second half of the usage record. `charged`: Rial. */
+export function ending(exchange: Exchange, end: End, charged: bigint, billable: Billable | null, clock: Clock): EndingRecord {
   const { usage } = end
   const model = billable?.target.model ?? exchange.model
   const held = exchange.estimateRial
@@ -51,8 +51,8 @@ export function ending(exchange: Exchange, end: End & { readonly cost: bigint },
     cached_input_tokens: usage.cached,
     output_tokens: usage.output,
     reasoning_tokens: usage.reasoning,
-    cost_rial: end.cost,
-    overrun_rial: end.cost > held ? end.cost - held : 0n,
+    cost_rial: charged,
+    overrun_rial: charged > held ? charged - held : 0n,
     status: end.status,
     code: end.error?.code ?? null,
     provider: model.provider.name,

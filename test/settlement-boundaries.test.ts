@@ -40,7 +40,7 @@ t.test('a cost that is as high as the hold, or lower, is no overrun', async t =>
 
 t.test('the time to the first token is of streams alone', async t => {
   const record = (stream: boolean, first?: number) =>
-    ending(exchange(0n, stream, first), { usage, cost: 0n, endedBy: 'client', status: 499, error: null }, null, clock)
+    ending(exchange(0n, stream, first), { usage, endedBy: 'client', status: 499, error: null }, 0n, null, clock)
   t.equal(record(true, 350.6).ttft_ms, 251)
   t.equal(record(false, 350.6).ttft_ms, null)
   t.equal(record(true).ttft_ms, null)

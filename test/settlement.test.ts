@@ -67,7 +67,12 @@ t.test('an answer that was cut off is partial, and says why', async t => {
 })
 
 t.test('where nothing was charged, the record names the model that was asked for, and no first token', async t => {
-  const end = { usage: USAGE, cost: 0n, endedBy: 'upstream_error', status: 502, error: null } as const
-  t.match(ending(exchange({ marks: {} }), end, null, CLOCK), { provider: 'acme', upstream_request_id: null, ttft_ms: null, cost_rial: 0n })
-  t.equal(ending(exchange({ stream: false }), end, null, CLOCK).ttft_ms, null, 'an answer at once has no first token')
+  const end = { usage: USAGE, endedBy: 'upstream_error', status: 502, error: null } as const
+  t.match(ending(exchange({ marks: {} }), end, 0n, null, CLOCK), {
+    provider: 'acme',
+    upstream_request_id: null,
+    ttft_ms: null,
+    cost_rial: 0n,
+  })
+  t.equal(ending(exchange({ stream: false }), end, 0n, null, CLOCK).ttft_ms, null, 'an answer at once has no first token')
 })

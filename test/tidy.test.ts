@@ -5,14 +5,14 @@ import { ROOT } from './support/paths.js'
 
 /** From the ground up: what is compiled into a file may come from an earlier line, or from its own. Types may come from anywhere. */
 const ORDER = [
-  ['errors', 'json', 'pieces', 'clock', 'deadline', 'ids', 'version', 'secret', 'placed', 'policy', 'commands/command'],
+  ['errors', 'json', 'pieces', 'clock', 'in-flight', 'deadline', 'ids', 'version', 'secret', 'placed', 'policy', 'commands/command'],
   ['checks', 'documents'],
   ['config', 'ledger', 'metering', 'http'],
   ['exchange', 'endpoints', 'upstream'],
   ['understand', 'sizing', 'settlement', 'refusal', 'chain', 'plugin', 'runtime'],
   ['build-chain', 'counting', 'read-config', 'set-up', 'lasting', 'offload', 'telemetry', 'policies'],
   ['lifecycle'],
-  ['in-flight', 'serving', 'control'],
+  ['serving', 'control'],
   ['admin'],
   ['workers'],
   ['gateway'],

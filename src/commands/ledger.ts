@@ -17,7 +17,8 @@ model-gateway ledger verify
 model-gateway ledger backup FILE
 model-gateway ledger accept-loss
 
-verify        recomputes every counter and balance from the records and credits, while requests go on; exits 1 and lists what differs
+verify        recomputes every counter and balance from the records and credits, while requests go on; exits 1 and lists what differs,
+              or says that the file is damaged
 backup        writes a copy of the ledger as it is at one moment, while requests go on, to a FILE that is not there yet. It is written
               by the process that has the ledger open: a running gateway, where there is one. It appears under its name when it is
               whole and on the disk. To restore it, stop the gateway, put the copy in the ledger's place, and remove what lies beside

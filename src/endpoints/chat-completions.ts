@@ -81,7 +81,8 @@ const chatCompletions: Endpoint = {
 
   estimate(body, model, texts) {
     const choices = typeof body.n === 'number' ? body.n : 1
-    return { ...chatTokens(body, model, texts), output: choices * (chatCompletions.cap(body, model) ?? 0) }
+    const { input, fixed } = chatTokens(body, model, texts)
+    return { input, fixed, output: choices * (chatCompletions.cap(body, model) ?? 0) }
   },
 
   answers: answer => Array.isArray(answer.choices) && answer.choices.length > 0,

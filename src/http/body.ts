@@ -1,5 +1,6 @@
 import { isAscii, isUtf8, transcode } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { Deadline } from '../deadline.js'
 import { GatewayError } from '../errors.js'
 import { isObject, type JsonObject } from '../json.js'
 import { Pieces } from '../pieces.js'
@@ -39,23 +40,19 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
     let pieces = new Pieces()
     let size = 0
     let sizeBefore = 0
-    let leftMs = timeoutMs
-    let stepMs = 0
-    const step = (): NodeJS.Timeout => {
-      stepMs = Math.min(leftMs, PACE_MS)
-      return setTimeout(onTime, stepMs)
-    }
+    const begun = performance.now()
+    const step = (now: number): void => deadline.move(Math.min(now + PACE_MS, begun + timeoutMs), now)
     const onTime = (): void => {
-      leftMs -= stepMs
-      if (leftMs <= 0) fail(tooSlow(`The body did not arrive within ${timeoutMs / 1000} s. Send it faster.`))
+      const now = performance.now()
+      if (now >= begun + timeoutMs) fail(tooSlow(`The body did not arrive within ${timeoutMs / 1000} s. Send it faster.`))
       else if (size - sizeBefore < PACE_BYTES) fail(tooSlow(`Of the body, not even ${PACE_BYTES} bytes came within ${PACE_MS / 1000} s.`))
       else {
         sizeBefore = size
-        timer = step()
+        step(now)
       }
     }
     const fail = (error: GatewayError): void => {
-      clearTimeout(timer)
+      deadline.clear()
       request.removeListener('data', onData)
       request.removeListener('end', onEnd)
       room.give(size)
@@ -73,13 +70,14 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
       }
     }
     const onEnd = (): void => {
-      clearTimeout(timer)
+      deadline.clear()
       request.removeListener('error', onError)
       request.on('error', () => {})
       resolve(pieces)
     }
     const onError = (): void => fail(left())
-    let timer = step()
+    const deadline = new Deadline(onTime)
+    step(begun)
     request.on('data', onData)
     request.on('end', onEnd)
     // Stays until the request is gone: a stream that errors without a listener would end the process.

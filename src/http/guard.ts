@@ -34,6 +34,10 @@ export function objection(request: IncomingMessage): GatewayError | null {
     if (transfer.toLowerCase() !== 'chunked') return bad('The only transfer-encoding that is supported here is chunked.')
     if (httpVersion === '1.0') return bad('HTTP/1.0 has no transfer-encoding. Send a content-length, or HTTP/1.1.')
   }
+  // Java's client offers h2c with every first request: who does not take it up answers as if it had not been said (RFC 9110, 7.8).
+  const { upgrade } = headers
+  if (upgrade !== undefined && upgrade.toLowerCase() !== 'h2c')
+    return bad('There is nothing to upgrade to here. Send the request without it.')
   const hasBody = transfer !== undefined || Number(headers['content-length'] ?? 0) > 0
   if (hasBody && (method === 'GET' || method === 'HEAD')) return bad(`${method} takes no body.`)
   return null

@@ -38,7 +38,7 @@ export class Accounts {
   constructor(db: Database.Database) {
     this.#names = db
       .prepare<[string, string], string>(
-        `SELECT account FROM credits UNION
+        `SELECT account FROM wallets UNION
           SELECT substr(subject, ${accountSubject('').length + 1}) FROM counters WHERE meter = 'rial' AND subject >= ? AND subject < ?
           ORDER BY 1`,
       )

@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3'
+import { DamagedFile } from './file-errors.js'
 import type { Amount, Counter } from './ledger.js'
 import type { WindowKind } from './windows.js'
 
@@ -96,7 +97,7 @@ export class Cells {
   /** A counter that a row of the file refers to. */
   byId(id: number): Cell {
     const row = this.#selectId.get(id)
-    if (row === undefined) throw new Error(`counter ${id}, which an open hold refers to, is missing`)
+    if (row === undefined) throw new DamagedFile(`counter ${id}, which an open hold refers to, is missing`)
     const key = keyOf(row.meter, row.subject, row.kind, row.start)
     const known = this.#cells.get(key)
     if (known !== undefined) return known
@@ -167,7 +168,8 @@ function keyOf(meter: string, subject: string, kind: WindowKind, start: number |
 }
 
 const KINDS: ReadonlySet<string> = new Set<WindowKind>(['minute', 'hour', 'day', 'month', 'all'])
-const LONE_SURROGATE = /\p{Surrogate}/u
+/** SQLite keeps another character in its place. */
+export const LONE_SURROGATE = /\p{Surrogate}/u
 
 function check({ meter, subject, window }: Counter): void {
   const { kind, start, end } = window
@@ -177,6 +179,9 @@ function check({ meter, subject, window }: Counter): void {
 }
 
 function fromRow(key: string, row: Row): Cell {
+  // In a damaged file it may be anything. An operation that met it would throw, or worse, go on.
+  if (typeof row.posted !== 'bigint' || row.posted < 0n || row.posted > AMOUNT_MAX)
+    throw new DamagedFile(`counter ${row.id} has posted ${row.posted}`)
   const window = { kind: row.kind, start: Number(row.start), end: row.until === null ? Number.POSITIVE_INFINITY : Number(row.until) }
   const counter = { meter: row.meter, subject: row.subject, window }
   return { id: Number(row.id), key, counter, posted: row.posted, pending: 0n, holds: 0, stored: true, dirty: false }

@@ -6,8 +6,9 @@ import { explained, refusal } from './file-errors.js'
 import { syncFolder } from './folder.js'
 import { checkLog, type LogFault, logOf, markOf } from './log-check.js'
 import { Mark, writeNone } from './mark.js'
-import { APPLICATION_ID, IN_USE_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
+import { APPLICATION_ID, IN_USE_ID, LAST_WITHOUT_WALLETS, MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './sqlite.sql.js'
 import { closeWithout, PAGE_BYTES, SqliteFile } from './sqlite-file.js'
+import { sumUpCredits } from './wallets.js'
 
 export interface FileOptions {
   /** A path, or `:memory:`. */
@@ -122,6 +123,7 @@ function prepare(db: Database.Database, id: number): Database.Database {
   const version = db.pragma('user_version', { simple: true }) as number
   if (version === 0) db.exec(SCHEMA)
   else for (let older = version; older < SCHEMA_VERSION; older++) db.exec(MIGRATIONS.get(older) as string)
+  if (version > 0 && version <= LAST_WITHOUT_WALLETS) sumUpCredits(db)
   db.pragma(`application_id = ${id}`)
   db.pragma(`user_version = ${SCHEMA_VERSION}`)
   db.exec('COMMIT')

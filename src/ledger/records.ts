@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3'
 import { AMOUNT_MAX } from './cells.js'
+import { DamagedFile } from './file-errors.js'
 import type { AdmissionRecord, Amount, EndedBy, EndingRecord, Ends, RecordQuery, RecordState, UsageRecord, UsageSource } from './ledger.js'
 import type { Part } from './parts.js'
 import type { IdRange } from './timeline.js'
@@ -96,7 +97,9 @@ export class Records {
     sound(id, record.held_tokens, record.held_rial)
     let claims = ''
     for (const { cell, amount, ends } of parts) claims += `${claims === '' ? '[' : ',['}${cell.id},${amount},"${ends}"]`
-    this.#insertHold.run(id, at, `[${claims}]`, ...admission(record, record))
+    const values: Value[] = [id, at, `[${claims}]`]
+    addAdmission(values, record, record.provider, record.price)
+    this.#insertHold.run(...values)
   }
 
   /** An open hold becomes an ended record. Throws before it has changed anything. */
@@ -115,8 +118,11 @@ export class Records {
     if (!ENDED_BY.has(ending.ended_by) || !SOURCES.has(ending.usage_source)) throw new RangeError(`${hold.id}: it can not end like this`)
     let entries = ''
     for (const [counter, amount] of posted) entries += `${entries === '' ? '[' : ',['}${counter},${amount}]`
+    const values: Value[] = [hold.id, hold.at, state, `[${entries}]`]
+    addAdmission(values, hold.record, ending.provider, ending.price)
+    addEnding(values, ending)
     // First what a wrong value can make fail, so that its hold stays as it is.
-    this.#insert.run(hold.id, hold.at, state, `[${entries}]`, ...admission(hold.record, ending), ...ENDING.map(name => ending[name]))
+    this.#insert.run(...values)
     this.#deleteHold.run(hold.id)
     if (hold.id > this.#last) this.#last = hold.id
   }
@@ -126,14 +132,9 @@ export class Records {
     return id <= this.#last && this.#exists.get(id) !== undefined
   }
 
-  /** All open holds, in the order of their ids. */
+  /** All open holds, in the order of their ids. Throws a DamagedFile where one can not be read. */
   holds(): HoldRow[] {
-    return this.#holds.all().map(row => ({
-      id: text(row.id),
-      at: Number(row.at),
-      claims: (JSON.parse(text(row.claims)) as [number, number, Ends][]).map(([counter, amount, ends]) => [counter, BigInt(amount), ends]),
-      record: admissionOf(row),
-    }))
+    return this.#holds.all().map(holdOf)
   }
 
   /** The first id after the next `size` records of a range; `undefined` when there are no more. */
@@ -147,12 +148,9 @@ export class Records {
     return this.#chunk.all({ from, below, since, until, state, key, account, model }).map(recordOf)
   }
 
-  /** What the records after an id have posted: at most `size` of them, by id. */
+  /** What the records after an id have posted: at most `size` of them, by id. Throws where one can not be read. */
   posted(after: string, size: number): { readonly id: string; readonly posted: PostedEntry[] }[] {
-    return this.#posted.all(after, size).map(([id, json]) => ({
-      id,
-      posted: (JSON.parse(json) as [number, number][]).map(([counter, amount]) => [counter, BigInt(amount)]),
-    }))
+    return this.#posted.all(after, size).map(([id, json]) => ({ id, posted: postedOf(id, json) }))
   }
 }
 
@@ -166,8 +164,9 @@ function insert(table: string, columns: readonly string[]): string {
   return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
 }
 
-function admission(record: AdmissionRecord, { provider, price }: Pick<EndingRecord, 'provider' | 'price'>): Value[] {
-  return [
+/** In the order of ADMISSION; with the provider and the price of whoever answered, where somebody has. */
+function addAdmission(values: Value[], record: AdmissionRecord, provider: string, price: string): void {
+  values.push(
     record.key,
     record.account,
     record.plan,
@@ -180,12 +179,51 @@ function admission(record: AdmissionRecord, { provider, price }: Pick<EndingReco
     record.held_tokens,
     record.held_rial,
     price,
-  ]
+  )
+}
+
+/** In the order of ENDING. By name: read by a name that varies, each field would cost as much as ten. */
+function addEnding(values: Value[], ending: EndingRecord): void {
+  values.push(
+    ending.ended_at,
+    ending.ended_by,
+    ending.usage_source,
+    ending.input_tokens,
+    ending.cached_input_tokens,
+    ending.output_tokens,
+    ending.reasoning_tokens,
+    ending.cost_rial,
+    ending.overrun_rial,
+    ending.status,
+    ending.code,
+    ending.upstream_request_id,
+    ending.attempts,
+    ending.ttft_ms,
+    ending.duration_ms,
+  )
 }
 
 function admissionOf(row: Row): AdmissionRecord {
   const fields = Object.fromEntries(ADMISSION.map(name => [name, fieldOf(name, row[name])]))
   return { ...(fields as unknown as AdmissionRecord), stream: row.stream === 1n }
+}
+
+/** What a hold says must be fit for the record that it becomes. */
+function holdOf(row: Row): HoldRow {
+  try {
+    const id = text(row.id)
+    const record = admissionOf(row)
+    sound(id, record.held_tokens, record.held_rial)
+    for (const name of ['surface', 'model', 'provider', 'price'] as const) text(record[name])
+    return {
+      id,
+      at: Number(row.at),
+      claims: (JSON.parse(text(row.claims)) as [number, number, Ends][]).map(([counter, amount, ends]) => [counter, BigInt(amount), ends]),
+      record,
+    }
+  } catch (error) {
+    throw new DamagedFile(`the open hold ${row.id} can not be read`, { cause: error })
+  }
 }
 
 function recordOf(row: Row): UsageRecord {
@@ -223,6 +261,14 @@ export function asked(
   if (record.at < since || record.at >= until) return false
   if (state !== undefined && record.state !== state) return false
   return (key ?? record.key) === record.key && (account ?? record.account) === record.account && (model ?? record.model) === record.model
+}
+
+function postedOf(id: string, json: string): PostedEntry[] {
+  try {
+    return (JSON.parse(json) as [number, number][]).map(([counter, amount]) => [counter, BigInt(amount)])
+  } catch (error) {
+    throw new DamagedFile(`record ${id} has posted ${json}`, { cause: error })
+  }
 }
 
 function fieldOf(name: string, value: string | bigint | null | undefined): Value {

@@ -5,7 +5,7 @@ export const APPLICATION_ID = 0x4d47574c
 export const IN_USE_ID = 0x4d475755
 
 /** Raised with every change of the tables; a file of a newer gateway is refused. */
-export const SCHEMA_VERSION = 3
+export const SCHEMA_VERSION = 4
 
 /** What models have taught (metering/calibrations.ts); nothing is billed by it. */
 const CALIBRATIONS = `
@@ -52,10 +52,34 @@ CREATE TABLE pruned_counters (
 ) STRICT;
 `
 
+/**
+ * What the credits come to, by account: their sum, their number and the sum of their digests; and the sum of the digests of all these rows, so that none of
+ * them can change or go missing unseen.
+ */
+const WALLETS = `
+CREATE TABLE wallets (
+  account TEXT NOT NULL PRIMARY KEY,
+  credited INTEGER NOT NULL CHECK (credited BETWEEN -9007199254740991 AND 9007199254740991),
+  credits INTEGER NOT NULL CHECK (credits > 0),
+  digest INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE wallets_digest (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  digest INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO wallets_digest (one, digest) VALUES (1, 0);
+`
+
+/** Files of this version and older ones have no wallets: they are summed up from the credits. */
+export const LAST_WITHOUT_WALLETS = 3
+
 /** By version: what makes a file of it one of the next. */
 export const MIGRATIONS: ReadonlyMap<number, string> = new Map([
   [1, CALIBRATIONS],
   [2, SUMS],
+  [3, WALLETS],
 ])
 
 /** The columns of a usage record that are known at admission. */
@@ -140,4 +164,4 @@ CREATE TABLE timeline (
 ) STRICT;
 
 INSERT INTO timeline (one, least, most, timed) VALUES (1, 0, 0, 1);
-${CALIBRATIONS}${SUMS}`
+${CALIBRATIONS}${SUMS}${WALLETS}`

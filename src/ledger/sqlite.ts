@@ -6,7 +6,7 @@ import { type CalibrationBook, CalibrationTable, type KeptCalibration } from './
 import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
 import { accountOf, accountRial } from './counters.js'
 import { DailySums } from './daily-sums.js'
-import { explained } from './file-errors.js'
+import { DamagedFile, explained } from './file-errors.js'
 import type {
   Admission,
   Amount,
@@ -162,8 +162,7 @@ class FileLedger implements SqliteLedger {
 
   credit(credit: Credit): Promise<'credited' | 'already_credited'> {
     return this.#batches.run(() => {
-      this.#write()
-      return this.#wallets.credit(credit) ? 'credited' : 'already_credited'
+      return this.#credit(credit) ? 'credited' : 'already_credited'
     })
   }
 
@@ -201,12 +200,12 @@ class FileLedger implements SqliteLedger {
 
   async verify(): Promise<Difference[]> {
     const verification = await this.#batches.run(() => {
-      const begun = new Verification(this.#file.db, this.#cells, this.#records, this.#sums)
+      const begun = new Verification(this.#file.db, this.#cells, this.#records, this.#sums, this.#wallets)
       this.#verifications.add(begun)
       return begun
     })
     try {
-      return await verification.run(() => this.#turn(), this.#wallets.all())
+      return await verification.run(() => this.#turn())
     } finally {
       this.#verifications.delete(verification)
     }
@@ -233,8 +232,7 @@ class FileLedger implements SqliteLedger {
       const wallet = this.#wallet(credit.account)
       if (known !== undefined) return { outcome: sameCredit(known, credit) ? 'already_credited' : 'conflict', wallet, credit: known }
       if (!overdraw && credit.amount < 0n && available(wallet) + credit.amount < 0n) return { outcome: 'short', wallet, credit }
-      this.#write()
-      this.#wallets.credit(credit)
+      this.#credit(credit)
       return { outcome: 'credited', wallet: this.#wallet(credit.account), credit }
     })
   }
@@ -379,6 +377,14 @@ class FileLedger implements SqliteLedger {
     return holds.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
   }
 
+  /** False when a credit of this id is there already. */
+  #credit(credit: Credit): boolean {
+    this.#write()
+    if (!this.#wallets.credit(credit)) return false
+    for (const verification of this.#verifications) verification.credited(credit)
+    return true
+  }
+
   #wallet(account: string): Wallet {
     const { posted, pending } = this.#cells.find(accountRial(account))
     return { account, credited: this.#wallets.credited(account), posted, pending }
@@ -426,7 +432,7 @@ class FileLedger implements SqliteLedger {
 /** Errors of one statement leave the transaction as it was before it; all others of SQLite do not. */
 function isBroken(error: unknown): boolean {
   if (error instanceof Database.SqliteError) return !/^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/.test(error.code)
-  return error instanceof AssertionError
+  return error instanceof AssertionError || error instanceof DamagedFile
 }
 
 /** A claim with the counter that it is asked of, and its ceiling as it is now. */

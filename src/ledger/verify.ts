@@ -1,8 +1,11 @@
 import type Database from 'better-sqlite3'
 import type { Cells } from './cells.js'
+import { CreditCheck } from './credit-check.js'
 import type { DailySums } from './daily-sums.js'
-import type { Difference } from './ledger.js'
+import { DamagedFile } from './file-errors.js'
+import type { Credit, Difference } from './ledger.js'
 import type { PostedEntry, Records } from './records.js'
+import type { Wallets } from './wallets.js'
 import type { WindowKind } from './windows.js'
 
 // 1,000 rows take 1 to 2 ms: the event loop turns in between.
@@ -19,10 +22,12 @@ interface CounterRow {
   readonly kind: WindowKind
   readonly start: bigint
   readonly posted: bigint
+  /** The id that it is found by, by all else: the index says so, and a ledger that does not find it takes it for 0. */
+  readonly known: bigint | null
 }
 
 /**
- * Sums up what all records have posted, and those that were pruned, and compares it with the counters; likewise open holds and credits. The ledger goes on
+ * Sums up what all records have posted, and those that were pruned, and compares it with the counters; likewise open holds, and credits (CreditCheck). The ledger goes on
  * meanwhile, but prunes nothing, and tells of each hold that ends: those that were passed already are added, the others are still to come.
  *
  * A file has as many counters as there were minutes, so sums are not kept until the end: one that has come to what its counter says is done
@@ -33,6 +38,7 @@ export class Verification {
   readonly #cells: Cells
   readonly #records: Records
   readonly #pruned: Pick<DailySums, 'posted'>
+  readonly #credits: CreditCheck
   readonly #selectPosted: Database.Statement<[number], bigint>
   readonly #sums = new Map<number, bigint>()
   readonly #done: Bits
@@ -41,11 +47,19 @@ export class Verification {
   #settleAt: number
   #passed = ''
 
-  constructor(db: Database.Database, cells: Cells, records: Records, pruned: Pick<DailySums, 'posted'>, sumsMax: number = SUMS_MAX) {
+  constructor(
+    db: Database.Database,
+    cells: Cells,
+    records: Records,
+    pruned: Pick<DailySums, 'posted'>,
+    wallets: Wallets,
+    sumsMax: number = SUMS_MAX,
+  ) {
     this.#db = db
     this.#cells = cells
     this.#records = records
     this.#pruned = pruned
+    this.#credits = new CreditCheck(db, wallets)
     this.#settleAt = sumsMax
     this.#selectPosted = db.prepare<[number], bigint>('SELECT posted FROM counters WHERE id = ?').pluck().safeIntegers()
     this.#done = new Bits(db.prepare<[], number>('SELECT coalesce(max(id), 0) FROM counters').pluck().get() as number)
@@ -66,10 +80,15 @@ export class Verification {
     }
   }
 
-  /** `turn` lets others work, and throws when the ledger can no longer be read. `credited` is what the ledger takes a balance to be. */
-  async run(turn: () => Promise<void>, credited: ReadonlyMap<string, bigint>): Promise<Difference[]> {
+  /** A credit has just been written. */
+  credited(credit: Credit): void {
+    this.#credits.credited(credit)
+  }
+
+  /** `turn` lets others work, and throws when the ledger can no longer be read. */
+  async run(turn: () => Promise<void>): Promise<Difference[]> {
     await this.#sumUp(turn)
-    return [...(await this.#compareCounters(turn)), ...this.#comparePending(), ...this.#compareCredits(credited)]
+    return [...(await this.#compareCounters(turn)), ...this.#comparePending(), ...(await this.#credits.run(turn))]
   }
 
   async #sumUp(turn: () => Promise<void>): Promise<void> {
@@ -77,7 +96,7 @@ export class Verification {
       const rows = this.#pruned.posted(after, CHUNK)
       for (const [counter, amount] of rows) add(this.#sums, counter, amount)
       if (rows.length < CHUNK) break
-      after = rows[rows.length - 1]?.[0] ?? after
+      after = onward(after, rows[rows.length - 1]?.[0] ?? after)
       if (this.#sums.size > this.#settleAt) await this.#settle(turn)
     }
     for (;;) {
@@ -85,7 +104,7 @@ export class Verification {
       for (const { posted } of rows) {
         for (const [counter, amount] of posted) add(this.#done.has(counter) ? this.#beyond : this.#sums, counter, amount)
       }
-      this.#passed = rows.length < CHUNK ? END : (rows[rows.length - 1]?.id ?? END)
+      this.#passed = rows.length < CHUNK ? END : onward(this.#passed, rows[rows.length - 1]?.id ?? END)
       if (this.#passed === END) return
       await turn()
       if (this.#sums.size > this.#settleAt) await this.#settle(turn)
@@ -106,22 +125,25 @@ export class Verification {
   async #compareCounters(turn: () => Promise<void>): Promise<Difference[]> {
     const select = this.#db
       .prepare<[bigint, number], CounterRow>(
-        'SELECT id, meter, subject, kind, start, posted FROM counters WHERE id > ? ORDER BY id LIMIT ?',
+        `SELECT id, meter, subject, kind, start, posted, (SELECT other.id FROM counters AS other WHERE other.meter = counters.meter
+          AND other.subject = counters.subject AND other.kind = counters.kind AND other.start = counters.start) AS known
+          FROM counters WHERE id > ? ORDER BY id LIMIT ?`,
       )
       .safeIntegers()
     const differences: Difference[] = []
     for (let after = 0n; ; await turn()) {
       const rows = select.all(after, CHUNK)
-      for (const { id, meter, subject, kind, start, posted } of rows) {
+      for (const { id, meter, subject, kind, start, posted, known } of rows) {
         const sum = this.#sum(Number(id), posted)
         const cell = this.#cells.peek(meter, subject, kind, start)?.posted ?? posted
-        if (sum === posted && cell === posted) continue
+        if (sum === posted && cell === posted && known === id) continue
         const name = `${meter} of ${subject}, ${kind} from ${start}`
         differ(differences, `${name}: posted, by the records`, sum, posted)
         differ(differences, `${name}: posted, in memory`, posted, cell)
+        if (known !== id) differences.push({ what: `${name}: in the index`, expected: String(id), found: String(known) })
       }
       if (rows.length < CHUNK) break
-      after = rows[rows.length - 1]?.id ?? after
+      after = onward(after, rows[rows.length - 1]?.id ?? after)
     }
     for (const [id, sum] of [...this.#sums, ...this.#beyond]) {
       if (this.#selectPosted.get(id) === undefined)
@@ -153,16 +175,12 @@ export class Verification {
     }
     return differences
   }
+}
 
-  #compareCredits(credited: ReadonlyMap<string, bigint>): Difference[] {
-    const differences: Difference[] = []
-    const sums = this.#db
-      .prepare<[], { account: string; sum: bigint }>('SELECT account, sum(amount) AS sum FROM credits GROUP BY account')
-      .safeIntegers()
-    const found = new Map(sums.all().map(({ account, sum }) => [account, sum]))
-    for (const [account, amount] of credited) differ(differences, `wallet of ${account}: credited`, found.get(account) ?? 0n, amount)
-    return differences
-  }
+/** Where to go on. In a damaged file, rows may not be in their order, and to go on there would be to go in a circle. */
+function onward<Id extends string | number | bigint>(after: Id, last: Id): Id {
+  if (last > after) return last
+  throw new DamagedFile(`${last} comes after ${after} in it`)
 }
 
 function differ(differences: Difference[], what: string, expected: bigint, found: bigint): void {

@@ -16,7 +16,7 @@ const FRAME = { openai: { message: 4, answer: 3 }, other: { message: 6, answer: 
  * takes. A careful guess that is rarely too low, in time linear in the body. `fixed` is the part that images, audio and files are. `texts`:
  * where others are sent the same.
  */
-export function chatTokens(body: JsonObject, model: Model, texts?: BodyTexts): Pick<Estimate, 'input' | 'fixed'> {
+export function chatTokens(body: JsonObject, model: Model, texts?: BodyTexts): Required<Omit<Estimate, 'output'>> {
   const family = familyOf(model)
   const frame = family === 'o200k' || family === 'cl100k' ? FRAME.openai : FRAME.other
   const sum = new TextSum(family, texts)

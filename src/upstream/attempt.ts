@@ -19,7 +19,7 @@ import {
 } from './providers/provider.js'
 import { refusalOf, retryAfter } from './refusal.js'
 import { AnswerStream, ErrorEvent } from './stream.js'
-import { TargetFailure } from './trouble.js'
+import { TargetFailure, UNKNOWN, unreachable } from './trouble.js'
 import type { WholeAnswer } from './whole.js'
 
 /** The most that a whole answer may have, in bytes; and what is read of an error. */
@@ -378,15 +378,6 @@ export class Attempt implements Receiver {
     return new GatewayError('upstream_error', message, { cause: error })
   }
 }
-
-/** No connection came about, so that nothing was sent. */
-function unreachable(cause?: unknown): GatewayError {
-  const trouble = { against: 'firm', passing: true } as const
-  return new TargetFailure('upstream_unavailable', 'The provider cannot be reached.', trouble, { retryable: true, cause })
-}
-
-/** The request may have run: nobody can tell. */
-const UNKNOWN = { against: 'firm', passing: false } as const
 
 function plain(headers: UpstreamHeaders): HeaderFields {
   const fields: Record<string, string> = {}

@@ -32,3 +32,16 @@ const NONE: Trouble = { against: null, passing: false }
 export function troubleOf(error: unknown): Trouble {
   return error instanceof TargetFailure ? error.trouble : NONE
 }
+
+/** No connection came about, so that nothing was sent. */
+export function unreachable(cause?: unknown): TargetFailure {
+  return new TargetFailure(
+    'upstream_unavailable',
+    'The provider cannot be reached.',
+    { against: 'firm', passing: true },
+    { retryable: true, cause },
+  )
+}
+
+/** The request may have run: nobody can tell. */
+export const UNKNOWN: Trouble = { against: 'firm', passing: false }

@@ -52,13 +52,14 @@ const PASSED: Readonly<Record<string, string>> = {
   'an empty body of a GET': `${GET}connection: close\r\ncontent-length: 0\r\n\r\n`,
   'chunks, in any case': `${POST}Transfer-Encoding: Chunked\r\n\r\n${CHUNKS}`,
   'HTTP/1.0 without a host': 'GET /v1/models HTTP/1.0\r\n\r\n',
-  // Java's client offers h2c on every plain connection; who does not take it up answers as if it had not been said.
-  'an upgrade that is offered': `${GET}connection: Upgrade, HTTP2-Settings, close\r\nupgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n`,
+  'an upgrade to h2c that is offered': `${GET}connection: Upgrade, HTTP2-Settings, close\r\nupgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n`,
   'a query with anything in it': 'GET /v1/models?a=http://b//c%0d%0a HTTP/1.1\r\nhost: [::1]:80\r\nconnection: close\r\n\r\n',
   'as many fields as are allowed': `${GET}connection: close\r\n${fields(HEADER_FIELDS_MAX - 2)}\r\n`,
 }
 
 const REFUSED: Readonly<Record<string, readonly [bytes: string, status?: number, code?: string]>> = {
+  'an upgrade to a web socket': [`${GET}connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n`],
+  'an upgrade to one of several protocols': [`${POST}upgrade: h2c, websocket\r\n\r\n`],
   'two hosts': [`${GET}Host: b\r\n\r\n`],
   'two equal keys': [`${GET}authorization: Bearer a\r\nAuthorization: Bearer a\r\n\r\n`],
   'two content types': [`${POST}content-type: text/plain\r\ncontent-type: application/json\r\n\r\n`],

@@ -4,6 +4,7 @@ import { Accounts, available, sameCredit } from '../../src/ledger/accounts.js'
 import { accountRial } from '../../src/ledger/counters.js'
 import { openLedger } from '../../src/ledger/sqlite.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
+import { Wallets } from '../../src/ledger/wallets.js'
 import { admissionRecord, endingRecord } from './figures.js'
 import { AT } from './script.js'
 
@@ -25,13 +26,13 @@ t.test('accounts are those that were credited or charged; their latest credits c
   const db = new Database(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
-  const insert = db.prepare('INSERT INTO credits (id, account, amount, note, at) VALUES (?, ?, ?, ?, ?)')
+  const wallets = new Wallets(db)
   for (const [id, at] of [
     ['c1', 1],
     ['c3', 2],
     ['c2', 2],
   ] as const)
-    insert.run(id, 'beta', 5, '', at)
+    wallets.credit({ id, account: 'beta', amount: 5n, note: '', at })
   const counter = db.prepare("INSERT INTO counters (id, meter, subject, kind, start, until, posted) VALUES (?, ?, ?, 'all', 0, NULL, 1)")
   for (const [i, [meter, subject]] of [
     ['rial', 'account:alpha'],

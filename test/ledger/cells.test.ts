@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import t from 'tap'
-import { Cells } from '../../src/ledger/cells.js'
+import { AMOUNT_MAX, Cells } from '../../src/ledger/cells.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { counter } from './script.js'
 
@@ -120,4 +120,28 @@ t.test('a counter is found by its number, and numbers go on, after a restart', a
   t.strictSame([after.byId(1), after.byId(2)], [all, day])
   t.equal(after.byId(2), after.find(counter('tokens/a/day@0')))
   t.equal(after.idOf(after.find(counter('tokens/b/day@0'))), 3)
+})
+
+t.test('a counter that a damaged file has no amount for is not gone on with; 0 and the most that there can be are amounts', async t => {
+  const { db } = cells(4)
+  t.teardown(() => db.close())
+  // As in a damaged file: else the table would not take it.
+  db.exec(`DROP TABLE counters; CREATE TABLE counters (id INTEGER PRIMARY KEY, meter, subject, kind, start, until, posted);
+    INSERT INTO counters VALUES (1, 'tokens', 'key:a', 'day', 0, 86400000, 5)`)
+  const day = counter('tokens/a/day@0')
+  for (const [posted, told] of [
+    ['-1', '-1'],
+    ['9007199254740992', '9007199254740992'],
+    ['1.5', '1.5'],
+    ["'5'", '5'],
+    ['NULL', 'null'],
+  ] as const) {
+    db.exec(`UPDATE counters SET posted = ${posted}`)
+    for (const find of [() => new Cells(db).find(day), () => new Cells(db).byId(1)])
+      t.throws(find, { message: `the ledger's file is damaged: counter 1 has posted ${told}` })
+  }
+  for (const posted of [0n, AMOUNT_MAX]) {
+    db.prepare('UPDATE counters SET posted = ?').run(posted)
+    t.equal(new Cells(db).find(day).posted, posted)
+  }
 })

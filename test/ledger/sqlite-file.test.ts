@@ -56,7 +56,7 @@ t.test('what SQLite is set to, also in a file that is there already', async t =>
   ]
   t.strictSame(
     settings.map(name => file.db.pragma(name, { simple: true })),
-    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d475755, 3],
+    ['exclusive', 'wal', 0, 0, 2048, 0, 0x4d475755, 4],
   )
 })
 
@@ -78,16 +78,18 @@ t.test('a file that is missing is only made when that is wanted', async t => {
 t.test('a ledger of a newer gateway is refused, and not touched', async t => {
   const path = await made(t)
   const db = new Database(path)
-  db.pragma('user_version = 4')
+  db.pragma('user_version = 5')
   db.close()
   const before = readFileSync(path)
-  await refused(t, path, /was written by a newer gateway \(its schema is 4, this gateway knows 3\): run that version, or restore a backup/)
+  await refused(t, path, /was written by a newer gateway \(its schema is 5, this gateway knows 4\): run that version, or restore a backup/)
   t.strictSame(readFileSync(path), before)
 })
 
-for (const [version, kept] of [
-  [1, []],
-  [2, [{ model: 'openai/gpt-4o-mini', basis: '1', state: '[[1,2]]' }]],
+const TAUGHT = { model: 'openai/gpt-4o-mini', basis: '1', state: '[[1,2]]' }
+for (const { version, acme = [1000n, 450n], beta = 0n, kept = [TAUGHT], summed = null } of [
+  { version: 1, kept: [] },
+  { version: 2 },
+  { version: 3, acme: [900n, 500n], beta: 7n, summed: 86_400_000 },
 ] as const) {
   t.test(`a ledger of version ${version} is made one of this version, with all that is in it`, async t => {
     const path = join(t.testdir(), 'ledger.db')
@@ -96,11 +98,19 @@ for (const [version, kept] of [
     db.exec(readFileSync(new URL(`../../../test/fixtures/ledger/version-${version}.sql`, import.meta.url), 'utf8'))
     db.close()
     const ledger = await openLedger({ path, durability: 'power', create: false })
-    await script(t, ledger, 'balance acme -> posted=450 pending=100\nopen -> r2\nverify -> same')
+    await script(t, ledger, 'open -> r2\nverify -> same')
+    const [credited, posted] = acme
+    t.strictSame(await ledger.wallet('acme'), { account: 'acme', credited, posted, pending: 100n })
+    t.strictSame(await ledger.wallet('beta'), { account: 'beta', credited: beta, posted: 0n, pending: 0n })
     t.strictSame(await ledger.calibrations(), kept)
-    t.equal(await ledger.summedBefore(), null)
-    await ledger.keep([{ model: 'openai/gpt-4o-mini', basis: '1', state: '[[1,2]]' }])
+    t.equal(await ledger.summedBefore(), summed)
+    await ledger.keep([TAUGHT])
+    await script(t, ledger, 'credit c1 acme 5 -> already_credited\ncredit c9 beta 5 -> credited')
     await ledger.close()
+    const again = await openLedger({ path, durability: 'power', create: false })
+    t.equal((await again.wallet('beta')).credited, beta + 5n)
+    await script(t, again, 'verify -> same')
+    await again.close()
     const made = (path: string) => {
       const db = new Database(path, { readonly: true })
       t.teardown(() => db.close())

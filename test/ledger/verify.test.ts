@@ -4,6 +4,7 @@ import { Cells } from '../../src/ledger/cells.js'
 import { Records } from '../../src/ledger/records.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { Verification } from '../../src/ledger/verify.js'
+import { Wallets } from '../../src/ledger/wallets.js'
 import { admissionRecord, endingRecord } from './figures.js'
 import { AT, counter } from './script.js'
 
@@ -43,7 +44,7 @@ function books(t: Test): Books {
 function many(t: Test): Books & { readonly verification: () => Verification } {
   const found = books(t)
   for (let i = 0; i < 4000; i++) found.end(`m${1000 + i}`, { [`tokens/k${i}/day@0`]: 2n, 'rial/acme/all@0': 5n })
-  return { ...found, verification: () => new Verification(found.db, found.cells, found.records, NONE_PRUNED, 100) }
+  return { ...found, verification: () => new Verification(found.db, found.cells, found.records, NONE_PRUNED, new Wallets(found.db), 100) }
 }
 
 t.test('what it keeps does not grow with the counters of the file', async t => {
@@ -53,7 +54,7 @@ t.test('what it keeps does not grow with the counters of the file', async t => {
   const turn = async () => {
     most = Math.max(most, one.kept)
   }
-  t.strictSame(await one.run(turn, new Map()), [])
+  t.strictSame(await one.run(turn), [])
   t.ok(most > 0 && most <= 1001, `${most} sums of 4001 at the most`)
   t.ok(one.kept < 1001)
 })
@@ -61,9 +62,9 @@ t.test('what it keeps does not grow with the counters of the file', async t => {
 t.test('sums that do not come to what their counters say are looked through again when there are twice as many', async t => {
   const { db, cells, records, end } = books(t)
   for (let i = 0; i < 4500; i++) end(`m${1000 + i}`, { [`tokens/k${i}/day@0`]: 2n }, false)
-  const one = new Verification(db, cells, records, NONE_PRUNED, 100)
+  const one = new Verification(db, cells, records, NONE_PRUNED, new Wallets(db), 100)
   let turns = 0
-  const found = await one.run(async () => void turns++, new Map())
+  const found = await one.run(async () => void turns++)
   t.equal(found.length, 4500)
   // After each full chunk of records, and of counters; and in what is looked through: 1,000 sums, and 3,000 when they are twice as many.
   t.equal(turns, 4 + 4 + 1 + 3)
@@ -80,18 +81,18 @@ t.test('sums of records that were pruned are compared, however many there are', 
   }
   cells.flush()
   const posted = (after: number, limit: number) => pruned.filter(([id]) => id > after).slice(0, limit)
-  const one = new Verification(db, cells, records, { posted }, 100)
+  const one = new Verification(db, cells, records, { posted }, new Wallets(db), 100)
   let most = 0
   const turn = async () => {
     most = Math.max(most, one.kept)
   }
-  t.strictSame(await one.run(turn, new Map()), [])
+  t.strictSame(await one.run(turn), [])
   t.ok(most > 0 && most <= 1000, `${most} sums of 3,500 at the most`)
   const whole = pruned.splice(0, 1000, ...pruned.slice(0, 1000).map(([id]) => [id, -1n] as const))
   const left = { posted: (after: number, limit: number) => pruned.filter(([id]) => id > after).slice(0, limit) }
-  t.equal((await new Verification(db, cells, records, left, 100).run(turn, new Map())).length, whole.length)
+  t.equal((await new Verification(db, cells, records, left, new Wallets(db), 100).run(turn)).length, whole.length)
   const exact = { posted: (after: number, limit: number) => whole.filter(([id]) => id > after).slice(0, limit) }
-  t.equal((await new Verification(db, cells, records, exact, 100).run(turn, new Map())).length, 2500, 'as many as are read at a time')
+  t.equal((await new Verification(db, cells, records, exact, new Wallets(db), 100).run(turn)).length, 2500, 'as many as are read at a time')
 })
 
 t.test('counters that are made meanwhile are compared, too', async t => {
@@ -101,14 +102,14 @@ t.test('counters that are made meanwhile are compared, too', async t => {
   const turn = async () => {
     if (++turns === 1) for (let i = 0; i < 2500; i++) end(`n${1000 + i}`, { [`tokens/n${i}/day@0`]: 7n })
   }
-  t.strictSame(await one.run(turn, new Map()), [])
+  t.strictSame(await one.run(turn), [])
 })
 
 t.test('what the ledger has in memory is held against the file', async t => {
   const { db, cells, records, end } = books(t)
   end('m1', { 'tokens/a/day@0': 2n })
   cells.find(counter('tokens/a/day@0')).posted += 3n
-  t.strictSame(await new Verification(db, cells, records, NONE_PRUNED).run(async () => {}, new Map()), [
+  t.strictSame(await new Verification(db, cells, records, NONE_PRUNED, new Wallets(db)).run(async () => {}), [
     { what: 'tokens of key:a, day from 0: posted, in memory', expected: '2', found: '5' },
   ])
 })
@@ -116,7 +117,7 @@ t.test('what the ledger has in memory is held against the file', async t => {
 t.test('a record more on a counter whose sum had come to what it says is a difference', async t => {
   const { end, verification } = many(t)
   end('m9999', { 'tokens/k7/day@0': 3n }, false)
-  t.strictSame(await verification().run(async () => {}, new Map()), [
+  t.strictSame(await verification().run(async () => {}), [
     { what: 'tokens of key:k7, day from 0: posted, by the records', expected: '5', found: '2' },
   ])
 })
@@ -133,7 +134,7 @@ t.test('what ends meanwhile, on either side of its place, is no difference on a 
     t.equal(one.kept, before + 1, 'what is still to come is kept, too')
     for (const id of ['m1500.5', 'm4500.5', 'z']) one.ended(id, end(id, { 'tokens/k7/day@0': 3n, 'rial/acme/all@0': 1n }))
   }
-  t.strictSame(await one.run(turn, new Map()), [])
+  t.strictSame(await one.run(turn), [])
   t.ok(turns > 3)
 })
 
@@ -142,7 +143,7 @@ t.test('a record on a counter that is not there is a difference, whatever its nu
   const set = db.prepare('UPDATE records SET posted = ? WHERE id = ?')
   const numbers = ['4294967304', '8.5', '99999', '0']
   for (const [i, number] of numbers.entries()) set.run(`[[${number},2]]`, `m${4990 + i}`)
-  const found = await verification().run(async () => {}, new Map())
+  const found = await verification().run(async () => {})
   for (const number of numbers)
     t.ok(
       found.some(one => one.what === `counter ${number}` && one.found === 'no such counter'),
@@ -168,7 +169,7 @@ t.test('what ends while it is summed up is counted once, whether its place has b
     cells.flush()
   }
   for (let i = 1000; i < 2500; i++) end(`m${i}`)
-  const verification = new Verification(db, cells, records, NONE_PRUNED)
+  const verification = new Verification(db, cells, records, NONE_PRUNED, new Wallets(db))
   const meanwhile = ['a1', 'm1999.5', 'm2400.5', 'z1']
   const turn = async (): Promise<void> => {
     for (const id of meanwhile.splice(0)) {
@@ -176,7 +177,45 @@ t.test('what ends while it is summed up is counted once, whether its place has b
       verification.ended(id, entries)
     }
   }
-  t.strictSame(await verification.run(turn, new Map()), [])
+  t.strictSame(await verification.run(turn), [])
   t.equal(meanwhile.length, 0, 'the event loop turned in between')
   t.equal(cell.posted, 3n * 1504n)
+})
+
+t.test('rows that are not in their order, as only a damaged file has them, are told, and not gone through in a circle', async t => {
+  const { db, cells, records } = books(t)
+  const walked = (...lasts: number[]) => ({
+    posted: (_: number, size: number) =>
+      Array.from({ length: size }, (_, i) => [i === size - 1 ? (lasts.shift() as number) : 1, 1n] as const),
+  })
+  const run = (pruned: ReturnType<typeof walked>) => new Verification(db, cells, records, pruned, new Wallets(db)).run(async () => {})
+  await t.rejects(run(walked(1000, 999)), { message: "the ledger's file is damaged: 999 comes after 1000 in it" })
+  await t.rejects(run(walked(1000, 1001, 1001)), { message: "the ledger's file is damaged: 1001 comes after 1001 in it" })
+})
+
+t.test('a record whose words can not be read is told by its id', async t => {
+  for (const posted of ['[[1,2]', '[[1,1.5]]', '{}']) {
+    const { db, cells, records, end } = books(t)
+    end('m1', { 'tokens/a/day@0': 2n })
+    db.pragma('ignore_check_constraints = ON')
+    db.prepare('UPDATE records SET posted = ?').run(posted)
+    const run = new Verification(db, cells, records, NONE_PRUNED, new Wallets(db)).run(async () => {})
+    await t.rejects(run, { message: `the ledger's file is damaged: record m1 has posted ${posted}` })
+  }
+})
+
+t.test('a counter that is not found by its name, since the index has lost it, is told: a ledger would begin it at 0', async t => {
+  const { db, cells, records, end } = books(t)
+  end('m1', { 'tokens/a/day@0': 2n, 'tokens/b/day@0': 3n })
+  const index = "WHERE name = 'sqlite_autoindex_counters_1'"
+  // The index goes on in that of another table, which has not heard of the second.
+  db.unsafeMode(true)
+  db.exec(`CREATE TABLE other (id INTEGER PRIMARY KEY, meter TEXT, subject TEXT, kind TEXT, start INTEGER, UNIQUE (meter, subject, kind, start));
+    INSERT INTO other SELECT id, meter, subject, kind, start FROM counters WHERE id = 1;
+    PRAGMA writable_schema = ON;
+    UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_other_1') ${index};
+    PRAGMA writable_schema = RESET`)
+  t.strictSame(await new Verification(db, cells, records, NONE_PRUNED, new Wallets(db)).run(async () => {}), [
+    { what: 'tokens of key:b, day from 0: in the index', expected: '2', found: 'null' },
+  ])
 })

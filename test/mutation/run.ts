@@ -18,7 +18,9 @@ const FILES = [
   ...[
     'parts',
     'cells',
+    'digest',
     'wallets',
+    'credit-check',
     'counters',
     'recovery',
     'records',
@@ -44,7 +46,9 @@ const TESTS = [
   ...[
     'parts',
     'cells',
+    'digest',
     'wallets',
+    'credit-check',
     'records',
     'timeline',
     'accounts',

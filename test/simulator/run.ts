@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,10 +15,14 @@ import { type History, World } from './world.js'
 export interface Told extends Omit<History, 'log'> {
   /** What went wrong, and before it the last operations. */
   readonly failure: string | null
+  /** Of all that was done: equal where a seed has lived the same history. */
+  readonly digest: string
 }
 
 const OPERATIONS = 600
 const LAST = 40
+/** Every so manieth seed is lived once more, and has to come to the same. */
+const TWICE = 50
 
 /** One history from its seed to its end. Never rejects. */
 export async function simulate(seed: number, operations = OPERATIONS): Promise<Told> {
@@ -26,15 +31,19 @@ export async function simulate(seed: number, operations = OPERATIONS): Promise<T
   let world: World | undefined
   try {
     world = new World(seed, folder)
-    const { log: _, ...told } = await world.live(operations)
+    const { log, ...told } = await world.live(operations)
     const timers = process.getActiveResourcesInfo().filter(kind => kind === 'Timeout').length
-    return { ...told, failure: timers === 0 ? null : `${timers} timers are left when all is over` }
+    return { ...told, digest: digestOf(log), failure: timers === 0 ? null : `${timers} timers are left when all is over` }
   } catch (error) {
     const { log = [], ...told } = world?.history ?? empty(seed)
-    return { ...told, failure: [...log.slice(-LAST), (error as Error).stack ?? String(error)].join('\n') }
+    return { ...told, digest: digestOf(log), failure: [...log.slice(-LAST), (error as Error).stack ?? String(error)].join('\n') }
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+function digestOf(log: readonly string[]): string {
+  return createHash('sha256').update(log.join('\n')).digest('hex')
 }
 
 function empty(seed: number): History {
@@ -48,7 +57,13 @@ interface Share {
 }
 
 async function work({ from, until, step }: Share): Promise<void> {
-  for (let seed = from; seed < until; seed += step) parentPort?.postMessage(await simulate(seed))
+  for (let seed = from; seed < until; seed += step) {
+    const told = await simulate(seed)
+    parentPort?.postMessage(told)
+    if (seed % TWICE !== 0 || told.failure !== null) continue
+    const again = await simulate(seed)
+    if (again.digest !== told.digest) parentPort?.postMessage({ ...again, failure: 'lived once more, it was another history' })
+  }
 }
 
 async function main(seeds: number, from: number): Promise<void> {
@@ -80,6 +95,7 @@ async function main(seeds: number, from: number): Promise<void> {
     'holds recovered': total(told => told.recovered),
     'records pruned into sums': total(told => told.pruned),
     ...faults,
+    'histories lived twice': Math.floor((from + seeds - 1) / TWICE) - Math.floor((from - 1) / TWICE),
     'seeds that went wrong': failed.join(' ') || 'none',
   }
   for (const [name, figure] of Object.entries(figures)) console.log(`${name.padEnd(40)}${figure}`)

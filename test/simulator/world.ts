@@ -88,7 +88,7 @@ export class World {
     for (let i = 1; i <= operations; i++) {
       this.history.operations++
       await this.#operation()
-      for (let turns = this.#random.from(0, 3); turns > 0; turns--) await turn()
+      for (let turns = this.#random.from(0, 3); turns > 0; turns--) await this.#turn()
       await this.#afterwards()
       // While a fault is due, what is read may be what it hits.
       if (i % BETWEEN_LOOKS === 0 && !this.#life.broken && this.#life.disk.armed === null) await this.#look()
@@ -337,7 +337,7 @@ export class World {
     const from = performance.now()
     while ([...this.#live].some(visit => !visit.over)) {
       must(performance.now() - from < 20_000, () => 'the gateway does not stop')
-      await turn()
+      await this.#turn()
     }
     for (const visit of [...this.#live]) this.#leaves(visit)
     must(this.#books.open().length === 0, () => `after a stop ${this.#books.open().join()} are held`)
@@ -423,7 +423,7 @@ export class World {
       }
       for (const far of this.#life.farEnd.seen) if (far.ready) far.go()
       if (turns > 500) for (const far of this.#life.farEnd.seen) far.break()
-      await turn()
+      await this.#turn()
       await this.#afterwards()
     }
     await this.#look()
@@ -460,6 +460,12 @@ export class World {
     }
   }
 
+  /** One turn of the event loop, and what it has begun on the disk: how long that takes is not the seed's to say. */
+  async #turn(): Promise<void> {
+    await new Promise(resolve => setImmediate(resolve))
+    await this.#life.disk.quiet()
+  }
+
   #fault(kind: string): void {
     this.history.faults[kind] = (this.history.faults[kind] ?? 0) + 1
   }
@@ -467,9 +473,4 @@ export class World {
   #note(words: string): void {
     this.history.log.push(`${this.history.operations}: ${words}`)
   }
-}
-
-/** One turn of the event loop. */
-function turn(): Promise<void> {
-  return new Promise(resolve => setImmediate(resolve))
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -42,15 +42,16 @@ export interface GatewayFacts {
   readonly models?: number
 }
 
-/** The gateway with everything on, logging to a file. */
+/** The gateway with everything on, logging to a file. Ledger and log lie apart from the config, whose folder it watches. */
 export async function gateway(facts: GatewayFacts, flags: readonly string[] = []): Promise<Program> {
   const file = join(facts.folder, `${facts.name}.yaml`)
   writeFileSync(file, yaml(facts))
+  mkdirSync(join(facts.folder, 'logs'), { recursive: true })
   return node(
     facts.name,
     'measured',
     [...flags, join(ROOT, 'dist', 'src', 'bin.js'), 'serve', '--config', file],
-    join(facts.folder, `${facts.name}.log`),
+    join(facts.folder, 'logs', `${facts.name}.log`),
   )
 }
 
@@ -66,7 +67,7 @@ export function yaml({ name, durability, folder, origin, keys = 1, models = 1 }:
     catalog += `  up/model-${i}: {price: {input: 20000, output: 60000}, max_output_tokens: 4096, default_max_tokens: 512}\n`
   return `listen: 127.0.0.1:0
 ops: 127.0.0.1:0
-ledger: {path: ${join(folder, `${name}.db`)}, durability: ${durability}}
+ledger: {path: ${join(folder, 'data', `${name}.db`)}, durability: ${durability}}
 policies: [auth, rate, budget, hold]
 log: {format: json}
 providers:
