@@ -60,7 +60,7 @@ export function define(registry: Registry) {
       keyRequests: counter('key_requests_total', 'Requests of a key that ended, refused ones included.', 'key'),
       holds: counter('holds_total', 'Holds that ended, by how.', 'ending'),
       overrun: counter('hold_overrun_rial_total', 'Rial charged above what was held.', 'model'),
-      recovered: counter('holds_recovered_total', 'Holds found open at a start, and released.', 'model'),
+      recovered: counter('holds_recovered_total', 'Holds found open at a start, or left open by a worker, and released.', 'model'),
       estimate: histogram(
         'estimate_error_ratio',
         'Held input tokens over those that the provider reported; 1 is exact, below 1 too low.',

@@ -1,5 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -368,13 +368,36 @@ t.test('what one worker learns of a provider is told of all', async t => {
   t.equal(await metric(running, 'model_gateway_upstream_up{provider="up"}'), 0)
 })
 
+t.test('limits.connections is shared out: beyond it a connection is closed at once, and there is room again when another ends', async t => {
+  const up = await provider(t, chat())
+  const running = await gateway(t, two(up.url, { more: 'limits: {connections: 4}' }))
+  const { port } = new URL(running.url)
+  const sockets: Socket[] = []
+  const closed = new Set<Socket>()
+  const open = async (): Promise<void> => {
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.on('error', () => {})
+    socket.once('close', () => closed.add(socket))
+    sockets.push(socket)
+    await sleep(30)
+  }
+  for (let i = 0; i < 8; i++) await open()
+  while (closed.size < 4) await sleep(10)
+  await sleep(200)
+  t.equal(closed.size, 4)
+  for (const socket of sockets) socket.destroy()
+  while (closed.size < 8) await sleep(10)
+  while ((await ask(running).catch(() => 0)) !== 200) await sleep(20)
+  t.equal(await running.stop(), 0)
+})
+
 t.test('an address that is taken, and a ledger in memory', async t => {
   const taken = createServer()
   await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve))
   t.teardown(() => taken.close())
   const address = taken.address() as { port: number }
   const folder = t.testdir()
-  const config = `workers: 2\nops: null\nledger: {path: ':memory:'}\nproviders: {sandbox: {kind: sandbox}}\nmodels: {sandbox/echo: {price: free}}\n`
+  const config = `workers: 2\npolicies: [rate]\nops: null\nledger: {path: ':memory:'}\nproviders: {sandbox: {kind: sandbox}}\nmodels: {sandbox/echo: {price: free}}\n`
   writeFileSync(join(folder, 'gateway.yaml'), `listen: 127.0.0.1:${address.port}\n${config}`)
   const { code, stderr } = await program(['serve', '-c', join(folder, 'gateway.yaml')])
   t.equal(code, 1)
