@@ -64,6 +64,9 @@ interface Test {
   testdir(): string
 }
 
+/** `WORKERS=2`: every gateway that does not say how many has so many. */
+const WORKERS = process.env.WORKERS === undefined ? '' : `\nworkers: ${process.env.WORKERS}\n`
+
 export const KEY = 'mgk_test_key_a'
 export const AUTH = { authorization: `Bearer ${KEY}` }
 
@@ -74,7 +77,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const file = join(folder, 'gateway.yaml')
   const rewrite = (text: string): void => {
     takeSecrets(text, options.env)
-    writeFileSync(`${file}.new`, `listen: 127.0.0.1:${options.listenPort ?? 0}\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}`)
+    writeFileSync(`${file}.new`, `listen: 127.0.0.1:${options.listenPort ?? 0}\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}${/^workers:/m.test(text) ? '' : WORKERS}`)
     renameSync(`${file}.new`, file)
   }
   rewrite(yaml)
