@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Key, Model } from './config/config.js'
 import type { Body, Estimate, Surface } from './endpoints/endpoint.js'
 import type { Claim, Reading } from './ledger/ledger.js'
+import type { Pieces } from './pieces.js'
 
 /** A request whose header has arrived; its body has not been read. */
 export interface Arrived {
@@ -23,7 +24,7 @@ export interface Arrived {
 
 /** It is known what is asked for, of which model, and what it can cost at most. */
 export interface Asked extends Arrived {
-  /** The checked body. Large bodies are parsed when this is first read: a policy that does not need it should not touch it. */
+  /** The checked body. Large bodies are parsed when this is first read, and gone after `finish`: a policy that does not need it should not touch it. */
   readonly body: Body
   readonly model: Model
   readonly stream: boolean
@@ -114,6 +115,8 @@ export class Exchange implements Ended {
   parse: (() => Body) | null = null
   /** What its body takes of the room for bodies. */
   bodyBytes = 0
+  /** The body as it came. */
+  bytes: Pieces | null = null
   declare model: Model
   declare estimate: Estimate
   declare estimateRial: bigint

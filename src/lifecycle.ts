@@ -47,6 +47,7 @@ export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runti
   }
   const finishing = runtime.chain.finish(exchange, ran.outcome)
   if (finishing !== undefined) await finishing
+  if (exchange.bytes?.many) services.offload.free(exchange.bytes)
   return ran
 }
 
@@ -60,6 +61,7 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
   const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request, services.bodies)
   exchange.bodyBytes = bytes.length
+  exchange.bytes = bytes
   exchange.marks.read = clock.monotonic()
   const asked = ask(bytes, exchange, endpoint, runtime, services)
   const question = asked instanceof Promise ? await asked : asked

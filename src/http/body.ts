@@ -66,7 +66,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
       else if (!room.take(chunk.length, size)) fail(full())
       else {
         size += chunk.length
-        pieces.add(chunk)
+        pieces.take(chunk)
       }
     }
     const onEnd = (): void => {
@@ -107,26 +107,49 @@ function tooLarge(bytesMax: number): GatewayError {
 
 /** The JSON object that the bytes are, a byte order mark before it or not; throws `invalid_json`. */
 export function parseBody(bytes: Uint8Array): JsonObject {
-  if (!isUtf8(bytes)) throw new GatewayError('invalid_json', 'The body is not valid UTF-8.')
-  if (!shallow(bytes)) throw new GatewayError('invalid_json', `The body is nested deeper than ${DEPTH_MAX} levels.`)
+  if (bytes.length === 0) throw new GatewayError('invalid_json', 'The body is empty. Send a JSON object.')
+  checkBytes(bytes, null)
   const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
-  const text = decoded(Buffer.from(bytes.buffer, bytes.byteOffset + marked, bytes.byteLength - marked))
-  let body: unknown
-  try {
-    body = JSON.parse(text)
-  } catch {
-    // The parser's own words quote the body, which must reach no log.
-    throw new GatewayError('invalid_json', bytes.length === 0 ? 'The body is empty. Send a JSON object.' : 'The body is not valid JSON.')
-  }
+  return parseObject(decoded(Buffer.from(bytes.buffer, bytes.byteOffset + marked, bytes.byteLength - marked)))
+}
+
+/** Where a string's quotes are. */
+export interface Quoted {
+  readonly from: number
+  readonly to: number
+}
+
+/** Strings of so many bytes are long. */
+const LONG_BYTES = 8192
+
+/** Throws `invalid_json` where the bytes are no UTF-8 or nested too deep. Adds to `long` where the long strings are, those of broken JSON among them. */
+export function checkBytes(bytes: Uint8Array, long: Quoted[] | null): void {
+  if (!isUtf8(bytes)) throw new GatewayError('invalid_json', 'The body is not valid UTF-8.')
+  if (!shallow(bytes, long)) throw new GatewayError('invalid_json', `The body is nested deeper than ${DEPTH_MAX} levels.`)
+}
+
+/** The JSON object that the text is; throws `invalid_json`. */
+export function parseObject(text: string): JsonObject {
+  const body = parseJson(text)
   if (!isObject(body)) throw new GatewayError('invalid_json', 'The body is not a JSON object.')
   return body
+}
+
+/** The value that the text is; throws `invalid_json`. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own words quote the body, which must reach no log.
+    throw new GatewayError('invalid_json', 'The body is not valid JSON.')
+  }
 }
 
 /** Bytes below which it is quicker to decode in one step. */
 const SHORT = 4096
 
 /** Valid UTF-8 as text. For other scripts than Latin the way over UTF-16 takes a fifth of the time: 1 ms a MiB, not 5. */
-function decoded(bytes: Buffer): string {
+export function decoded(bytes: Buffer): string {
   return bytes.length < SHORT || isAscii(bytes) ? bytes.toString('utf8') : transcode(bytes, 'utf8', 'utf16le').toString('utf16le')
 }
 
@@ -134,12 +157,14 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 /** True when no array or object of the JSON text lies deeper than DEPTH_MAX. One pass over the bytes; strings are skipped. */
-function shallow(bytes: Uint8Array): boolean {
+function shallow(bytes: Uint8Array, long: Quoted[] | null): boolean {
   let depth = 0
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] as number
     if (byte === QUOTE) {
-      i = endOfString(bytes, i)
+      const from = i
+      i = endOfString(bytes, from)
+      if (long !== null && i - from > LONG_BYTES && i < bytes.length) long.push({ from, to: i })
     } else if (byte === 0x7b || byte === 0x5b) {
       if (++depth > DEPTH_MAX) return false
     } else if (byte === 0x7d || byte === 0x5d) {

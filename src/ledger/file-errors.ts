@@ -1,3 +1,5 @@
+import { AssertionError } from 'node:assert/strict'
+import Database from 'better-sqlite3'
 import { GatewayError } from '../errors.js'
 
 /** Why a ledger's file is not opened, and what to do: for the operator. */
@@ -38,3 +40,9 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   ],
   [/^ENOTDIR|^EISDIR|^EEXIST/, 'cannot be a file there, since a part of that path is not a folder: choose another ledger.path'],
 ]
+
+/** Errors of one statement leave the transaction as it was before it; all others of SQLite do not. */
+export function isBroken(error: unknown): boolean {
+  if (error instanceof Database.SqliteError) return !/^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/.test(error.code)
+  return error instanceof AssertionError || error instanceof DamagedFile
+}

@@ -1,12 +1,12 @@
 import { AssertionError } from 'node:assert/strict'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { type AccountBook, Accounts, available, type Booking, sameCredit } from './accounts.js'
 import { Batches, type ObserveCommit, type Store } from './batch.js'
 import { type CalibrationBook, CalibrationTable, type KeptCalibration } from './calibration-book.js'
 import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
 import { accountOf, accountRial } from './counters.js'
 import { DailySums } from './daily-sums.js'
-import { DamagedFile, explained } from './file-errors.js'
+import { explained, isBroken } from './file-errors.js'
 import type {
   Admission,
   Amount,
@@ -30,13 +30,13 @@ import type {
 import { type FileOptions, openFile } from './open-file.js'
 import { type Held, OpenHolds } from './open-holds.js'
 import { checkAmount, checkPosted, claimed, type Part, postedBy } from './parts.js'
-import { asked, heldRecord, type PostedEntry, Records } from './records.js'
+import { type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
+import { Reports } from './reports.js'
 import type { Prunable, Pruned, Pruning } from './retention.js'
 import type { SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
-import { type RecordSource, recordPages, sumUsage, type UsageFilter, type UsageQuery, type UsageReports, type UsageRow } from './usage.js'
-import { Verification } from './verify.js'
+import type { UsageFilter, UsageQuery, UsageReports, UsageRow } from './usage.js'
 import { Wallets } from './wallets.js'
 
 export interface LedgerOptions extends FileOptions {
@@ -75,10 +75,6 @@ export async function openLedger(options: LedgerOptions): Promise<SqliteLedger> 
   }
 }
 
-// At most 3 ms: a record takes up to 15 µs to read.
-const RECORDS_PER_TURN = 200
-// At most 3 ms.
-const PRUNED_AT_ONCE = 100
 const CLOSED = 'the ledger is closed'
 
 class FileLedger implements SqliteLedger {
@@ -94,9 +90,7 @@ class FileLedger implements SqliteLedger {
   readonly #begin: Database.Statement
   readonly #commit: Database.Statement
   readonly #open = new OpenHolds()
-  readonly #verifications = new Set<Verification>()
-  /** Reports under way. */
-  #summing = 0
+  readonly #reports: Reports
   readonly #backups = new Set<Promise<void>>()
   /** Operations that wrote since the last batch was tidied up after. */
   #writes = 0
@@ -124,6 +118,16 @@ class FileLedger implements SqliteLedger {
       isBroken,
     }
     this.#batches = new Batches(disk(store), observe?.commit ?? (() => {}))
+    this.#reports = new Reports({
+      db,
+      batches: this.#batches,
+      cells: this.#cells,
+      records: this.#records,
+      sums: this.#sums,
+      timeline: this.#timeline,
+      wallets: this.#wallets,
+      openHolds: () => this.#openHolds(),
+    })
     for (const { claims, ...hold } of this.#records.holds()) {
       this.#add({ ...hold, parts: claims.map(([counter, amount, ends]) => ({ cell: this.#cells.byId(counter), amount, ends })) })
     }
@@ -178,37 +182,28 @@ class FileLedger implements SqliteLedger {
     return this.#batches.run(() => this.#openHolds())
   }
 
-  async records(query: RecordQuery): Promise<UsageRecord[]> {
-    const { since = 0, until = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = query
-    // Taken first: a hold that ends while the records are read is shown as it was, once.
-    const held = await this.#batches.run(() => this.#openHolds().map(heldRecord))
-    const found = held.filter(record => asked(record, query))
-    const open = new Set(held.map(record => record.id))
-    const ended: UsageRecord[] = []
-    const range = this.#timeline.range(since, until)
-    for (let from: string | undefined = range.from; from !== undefined && ended.length < limit && query.state !== 'held'; ) {
-      const next = this.#records.chunkEnd({ from, below: range.below }, RECORDS_PER_TURN)
-      for (const record of this.#records.chunk({ from, below: next ?? range.below }, query)) {
-        if (!open.has(record.id)) ended.push(record)
-      }
-      from = next
-      if (from !== undefined) await this.#turn()
-    }
-    const all = [...found, ...ended].sort((a, b) => (a.id < b.id ? -1 : 1))
-    return all.length > limit ? all.slice(0, limit) : all
+  records(query: RecordQuery): Promise<UsageRecord[]> {
+    return this.#reports.records(query)
   }
 
-  async verify(): Promise<Difference[]> {
-    const verification = await this.#batches.run(() => {
-      const begun = new Verification(this.#file.db, this.#cells, this.#records, this.#sums, this.#wallets)
-      this.#verifications.add(begun)
-      return begun
-    })
-    try {
-      return await verification.run(() => this.#turn())
-    } finally {
-      this.#verifications.delete(verification)
-    }
+  verify(): Promise<Difference[]> {
+    return this.#reports.verify()
+  }
+
+  usage(query: UsageQuery): Promise<UsageRow[]> {
+    return this.#reports.usage(query)
+  }
+
+  pages(query: UsageFilter): AsyncGenerator<UsageRecord[]> {
+    return this.#reports.pages(query)
+  }
+
+  summedBefore(): Promise<number | null> {
+    return this.#batches.run(() => this.#sums.before)
+  }
+
+  prune(pruning: Pruning): Promise<Pruned> {
+    return this.#batches.run(() => this.#reports.prune(pruning, () => this.#write()))
   }
 
   stats(): LedgerStats {
@@ -254,35 +249,6 @@ class FileLedger implements SqliteLedger {
       if (kept.length > 0) this.#write()
       for (const one of kept) this.#calibrations.put(one)
     })
-  }
-
-  async usage(query: UsageQuery): Promise<UsageRow[]> {
-    this.#summing++
-    try {
-      return await sumUsage(this.#source(), query)
-    } finally {
-      this.#summing--
-    }
-  }
-
-  summedBefore(): Promise<number | null> {
-    return this.#batches.run(() => this.#sums.before)
-  }
-
-  prune({ before, dayOf, from = '' }: Pruning): Promise<Pruned> {
-    return this.#batches.run(() => {
-      // What is in the records now and in the sums a moment later would be in a report twice.
-      if (this.#summing > 0 || this.#verifications.size > 0) return { records: 0, next: from }
-      const range = this.#timeline.range(0, before)
-      const ids = { from: from > range.from ? from : range.from, below: range.below }
-      const next = this.#records.chunkEnd(ids, PRUNED_AT_ONCE)
-      this.#write()
-      return { records: this.#sums.take({ from: ids.from, below: next ?? ids.below }, before, dayOf), next: next ?? null }
-    })
-  }
-
-  pages(query: UsageFilter): AsyncGenerator<UsageRecord[]> {
-    return recordPages(this.#source(), query)
   }
 
   close(): Promise<void> {
@@ -355,7 +321,7 @@ class FileLedger implements SqliteLedger {
     this.#write()
     this.#records.end(hold, state, entries, record)
     this.#timeline.note(id, hold.at)
-    for (const verification of this.#verifications) verification.ended(id, entries)
+    this.#reports.ended(id, entries)
     this.#open.remove(hold)
     for (let i = 0; i < parts.length; i++) {
       const { cell, amount } = parts[i] as Part
@@ -381,22 +347,13 @@ class FileLedger implements SqliteLedger {
   #credit(credit: Credit): boolean {
     this.#write()
     if (!this.#wallets.credit(credit)) return false
-    for (const verification of this.#verifications) verification.credited(credit)
+    this.#reports.credited(credit)
     return true
   }
 
   #wallet(account: string): Wallet {
     const { posted, pending } = this.#cells.find(accountRial(account))
     return { account, credited: this.#wallets.credited(account), posted, pending }
-  }
-
-  #source(): RecordSource {
-    return { db: this.#file.db, records: this.#records, timeline: this.#timeline, sums: this.#sums, turn: () => this.#turn() }
-  }
-
-  /** Lets the event loop turn in a long reading; throws when the ledger has failed or was closed meanwhile. */
-  #turn(): Promise<void> {
-    return this.#batches.run(() => {})
   }
 
   #write(): void {
@@ -427,12 +384,6 @@ class FileLedger implements SqliteLedger {
     this.#writes = 0
     return this.#file.tidy(writes)
   }
-}
-
-/** Errors of one statement leave the transaction as it was before it; all others of SQLite do not. */
-function isBroken(error: unknown): boolean {
-  if (error instanceof Database.SqliteError) return !/^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/.test(error.code)
-  return error instanceof AssertionError || error instanceof DamagedFile
 }
 
 /** A claim with the counter that it is asked of, and its ceiling as it is now. */

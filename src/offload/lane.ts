@@ -1,10 +1,13 @@
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.js'
+import type { Pieces } from '../pieces.js'
 import type { AnswerWork, QuestionWork, Told, ToldAnswer, ToldQuestion, ToThread } from './messages.js'
 import { unpacked } from './thrown.js'
 
 interface Waiting {
   readonly bytes: number
+  /** Where the bytes come from that come back. */
+  readonly from: Pieces | null
   readonly resolve: (done: never) => void
   readonly reject: (error: unknown) => void
 }
@@ -23,8 +26,10 @@ export class Lane {
     return this.#bytes
   }
 
-  question(work: QuestionWork, config: Config, bytes: number): Promise<ToldQuestion> {
-    return this.#ask(config, bytes, (id, number) => ({ kind: 'question', id, config: number, work }))
+  /** While it is asked, `bytes` is empty. */
+  question(bytes: Pieces, asked: Omit<QuestionWork, 'bytes'>, config: Config): Promise<ToldQuestion> {
+    const work = { ...asked, bytes: bytes.list }
+    return this.#ask(config, bytes.length, (id, number) => ({ kind: 'question', id, config: number, work }), bytes)
   }
 
   answer(work: AnswerWork, config: Config, bytes: number): Promise<ToldAnswer> {
@@ -36,12 +41,12 @@ export class Lane {
     await this.#worker?.terminate()
   }
 
-  #ask<T>(config: Config, bytes: number, message: (id: number, config: number) => ToThread): Promise<T> {
+  #ask<T>(config: Config, bytes: number, message: (id: number, config: number) => ToThread, from: Pieces | null = null): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const id = this.#next++
       const worker = this.#running()
-      worker.postMessage(message(id, this.#configOf(config, worker)))
-      this.#waiting.set(id, { bytes, resolve, reject })
+      worker.postMessage(message(id, this.#configOf(config, worker)), from?.owned ?? [])
+      this.#waiting.set(id, { bytes, from, resolve, reject })
       this.#bytes += bytes
     })
   }
@@ -74,6 +79,7 @@ export class Lane {
     if (waiting === undefined) return
     this.#waiting.delete(told.id)
     this.#bytes -= waiting.bytes
+    if (told.bytes !== undefined) waiting.from?.giveBack(told.bytes)
     if ('done' in told) waiting.resolve(told.done as never)
     else waiting.reject(unpacked(told.thrown))
   }

@@ -13,7 +13,10 @@ export type ToThread =
 
 /** What a body asks for. */
 export interface QuestionWork {
+  /** They come back with the answer. */
   readonly bytes: readonly Uint8Array[]
+  /** Other threads will read them, too: they come back in memory that all see. */
+  readonly shared: boolean
   readonly surface: Surface
   readonly key: Key
   /** For ids that a translation makes. */
@@ -64,4 +67,8 @@ export type Thrown =
   /** A fault of ours. */
   | { readonly kind: 'fault'; readonly stack: string }
 
-export type Told = { readonly id: number; readonly done: ToldQuestion | ToldAnswer } | { readonly id: number; readonly thrown: Thrown }
+export type Told = {
+  readonly id: number
+  /** The bytes of a question. */
+  readonly bytes?: readonly Uint8Array[]
+} & ({ readonly done: ToldQuestion | ToldAnswer } | { readonly thrown: Thrown })

@@ -2,13 +2,15 @@ import { parentPort } from 'node:worker_threads'
 import { Catalog, type Place } from '../config/catalog.js'
 import type { Body, Endpoint, Surface } from '../endpoints/endpoint.js'
 import { ENDPOINTS } from '../endpoints/endpoints.js'
+import type { JsonObject } from '../json.js'
 import { familyOf, textTokens } from '../metering/estimate.js'
-import { joined } from '../pieces.js'
-import { forwardedBody, readQuestion, understand, type Where } from '../understand.js'
+import { filled, joined, lengthOf, sharedBytes } from '../pieces.js'
+import { checked, forwardedBody, readQuestion, understand, type Where } from '../understand.js'
 import { loadProviders } from '../upstream/kinds.js'
-import { outgoing } from '../upstream/outgoing.js'
+import { translated } from '../upstream/outgoing.js'
 import { Wires } from '../upstream/upstream.js'
 import { wholeAnswer } from '../upstream/whole.js'
+import { LargeBody } from './large-body.js'
 import type { AnswerWork, QuestionWork, Told, ToldAnswer, ToldQuestion, ToThread } from './messages.js'
 import { packed } from './thrown.js'
 
@@ -19,6 +21,7 @@ if (port === null) throw new Error('this module is the entry of a thread')
 const providers = loadProviders()
 const configs = new Map<number, Where>()
 const CONFIGS_MAX = 8
+const TOGETHER_BYTES = 2 * 1024 * 1024
 
 port.on('message', async (message: ToThread) => {
   const kinds = await providers
@@ -29,29 +32,35 @@ port.on('message', async (message: ToThread) => {
     return
   }
   const told = done(message)
-  port.postMessage(told, 'done' in told ? handedOver(told.done) : [])
+  port.postMessage(told, handedOver(told))
 })
 
 function done(message: Exclude<ToThread, { kind: 'config' }>): Told {
   const { id } = message
+  const bytes = message.kind === 'answer' ? {} : { bytes: message.work.shared ? [sharedBytes(message.work.bytes)] : message.work.bytes }
   try {
     const where = configs.get(message.config)
     if (where === undefined) throw new Error('the config is not known')
-    return { id, done: message.kind === 'question' ? question(message.work, where) : answer(message.work, where) }
+    return { id, ...bytes, done: message.kind === 'question' ? question(message.work, where) : answer(message.work, where) }
   } catch (error) {
-    return { id, thrown: packed(error) }
+    return { id, ...bytes, thrown: packed(error) }
   }
 }
 
-function question({ bytes, surface, key, call }: QuestionWork, where: Where): ToldQuestion {
+/** Where bodies of ordinary size are put together: memory that is new each time takes as long to be had as to be filled. */
+const together = Buffer.alloc(TOGETHER_BYTES)
+
+function question({ bytes: list, surface, key, call }: QuestionWork, where: Where): ToldQuestion {
   const endpoint = endpointOf(surface)
-  const { model, targets, stream, includeUsage } = understand(readQuestion(joined(bytes), endpoint), endpoint, where, key)
+  const bytes = lengthOf(list) <= TOGETHER_BYTES ? filled(together, list) : joined(list)
+  const large = new LargeBody(bytes)
+  const { model, targets, stream, includeUsage } = understand(checked(large.body, endpoint), endpoint, where, key)
   const names = where.catalog.targets(model).map(({ rank, name }) => `${rank} ${name}`)
   return {
     model: model.id,
     targets: targets.map(target => ({
       place: names.indexOf(`${target.rank} ${target.name}`),
-      outgoing: encode(outgoing(target, surface, stream, where.upstreams, call)),
+      outgoing: encode(translated(target, surface, stream, where.upstreams, call), large),
       fields: Object.keys(target.body),
       estimate: target.estimate,
       ...(target.bound === undefined ? {} : { bound: target.bound }),
@@ -90,11 +99,13 @@ function endpointOf(surface: Surface): Endpoint {
 }
 
 /** In a buffer of its own, which can change hands. */
-function encode(text: string): Uint8Array {
-  return new TextEncoder().encode(text)
+function encode(sent: JsonObject | string, large?: LargeBody): Uint8Array {
+  if (typeof sent !== 'string' && large !== undefined) return large.written(sent)
+  return new TextEncoder().encode(typeof sent === 'string' ? sent : JSON.stringify(sent))
 }
 
-function handedOver(done: ToldQuestion | ToldAnswer): ArrayBuffer[] {
-  const bytes = 'text' in done ? [done.text] : done.targets.map(target => target.outgoing)
-  return bytes.map(({ buffer }) => buffer as ArrayBuffer)
+function handedOver(told: Told): ArrayBuffer[] {
+  const done = 'thrown' in told ? [] : 'text' in told.done ? [told.done.text] : told.done.targets.map(({ outgoing }) => outgoing)
+  const buffers = new Set([...done, ...(told.bytes ?? [])].map(({ buffer }) => buffer))
+  return [...buffers].filter(buffer => buffer instanceof ArrayBuffer)
 }

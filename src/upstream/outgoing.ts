@@ -1,4 +1,5 @@
 import type { Surface } from '../endpoints/endpoint.js'
+import type { JsonObject } from '../json.js'
 import type { Target } from '../understand.js'
 import type { Call } from './providers/provider.js'
 import type { Wires } from './upstream.js'
@@ -35,8 +36,20 @@ class TargetCall implements Call {
 
 /** What is sent to a target, as text in the provider's wire. Throws what the translation throws. */
 export function outgoing(target: Target, surface: Surface, stream: boolean, wires: Wires, ids: Pick<Call, 'id' | 'created'>): string {
+  const sent = translated(target, surface, stream, wires, ids)
+  return typeof sent === 'string' ? sent : JSON.stringify(sent)
+}
+
+/** The same before it is text, unless the wire is no JSON. */
+export function translated(
+  target: Target,
+  surface: Surface,
+  stream: boolean,
+  wires: Wires,
+  ids: Pick<Call, 'id' | 'created'>,
+): JsonObject | string {
   const call = callOf(target, surface, stream, ids)
   const { request, text } = wires.wire(target.model, surface)
   if (text !== undefined) return text(call)
-  return JSON.stringify(request === undefined ? target.body : request(call))
+  return request === undefined ? target.body : request(call)
 }

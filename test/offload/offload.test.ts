@@ -227,3 +227,26 @@ t.test('a large body is answered like a small one, and its thread does not keep 
   const [record] = await running.records()
   t.match(record, { state: 'settled', input_tokens: 9, output_tokens: 2 })
 })
+
+t.test('bytes come back from the thread, and are gone once they are freed', async t => {
+  const there = asking(t)
+  const { offload } = offloading(t)
+  const content = 'x'.repeat(3 * INLINE_BYTES_MAX)
+  for (const body of [
+    { model: 'up/m', messages: [{ role: 'user', content }] },
+    { model: 'up/m', messages: [], content },
+  ]) {
+    const bytes = new Pieces()
+    const text = Buffer.from(JSON.stringify(body))
+    // As node:http gives them: each with memory of its own.
+    for (let at = 0; at < text.length; at += 65_536) bytes.take(new Uint8Array(text.subarray(at, at + 65_536)))
+    const asked = said(() => offload.ask(bytes, endpointOf('chat'), there.runtime, there.key(), CALL), there, 'chat')
+    t.ok(bytes.list.some(({ length }) => length === 0), 'they have changed hands')
+    await asked
+    t.ok(bytes.joined().equals(text))
+    const list = bytes.list.filter(({ buffer }) => buffer instanceof ArrayBuffer)
+    t.ok(list.length > 0)
+    offload.free(bytes)
+    t.ok(list.every(({ length }) => length === 0))
+  }
+})

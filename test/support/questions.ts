@@ -50,7 +50,12 @@ export function asking(t: Test, yaml = MODELS): Asking {
   const { config } = loadConfig(file, { env: {}, kinds: kindsOf(PROVIDERS) })
   return {
     config,
-    runtime: { config, catalog: new Catalog(config), upstreams: new Wires(config, PROVIDERS) } as unknown as Runtime,
+    runtime: {
+      config,
+      catalog: new Catalog(config),
+      upstreams: new Wires(config, PROVIDERS),
+      tokenizers: { any: false },
+    } as unknown as Runtime,
     key: (name = 'a') => config.keys.get(name) as Key,
   }
 }
