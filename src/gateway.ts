@@ -12,9 +12,10 @@ import { type Listener, listen } from './http/listener.js'
 import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
+import { keepRetention } from './keep-retention.js'
 import { lasting } from './lasting.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
-import { Retention } from './ledger/retention.js'
+import type { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Calibrations } from './metering/calibrations.js'
@@ -356,26 +357,6 @@ export class Gateway {
     await ops?.close()
     await log.drained()
   }
-}
-
-interface Keeping {
-  readonly ledger: SqliteLedger
-  readonly clock: Clock
-  readonly log: Log
-  readonly runtime: () => Runtime
-}
-
-function keepRetention({ ledger: { retention } }: Config, { ledger, clock, log, runtime }: Keeping): Retention | null {
-  if (retention === null) return null
-  return new Retention({
-    ledger,
-    retention,
-    dayOf: at => runtime().windows('day', at),
-    now: () => clock.now(),
-    busy: () => ledger.stats().open_holds,
-    pruned: (records, before) => log.info(`usage records from before ${runtime().iso(before)} were summed up by day`, { count: records }),
-    failed: error => log.error('usage records that are past their time could not be summed up', { error }),
-  })
 }
 
 /** Requests go on without it: the next start begins with what was kept before. */

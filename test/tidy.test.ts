@@ -10,7 +10,7 @@ const ORDER = [
   ['config', 'ledger', 'metering', 'http'],
   ['exchange', 'endpoints', 'upstream'],
   ['understand', 'sizing', 'settlement', 'refusal', 'chain', 'plugin', 'runtime'],
-  ['build-chain', 'counting', 'read-config', 'set-up', 'lasting', 'offload', 'telemetry', 'policies'],
+  ['build-chain', 'counting', 'read-config', 'set-up', 'lasting', 'keep-retention', 'offload', 'telemetry', 'policies'],
   ['lifecycle'],
   ['serving', 'control'],
   ['admin'],

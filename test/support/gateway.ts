@@ -77,7 +77,10 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const file = join(folder, 'gateway.yaml')
   const rewrite = (text: string): void => {
     takeSecrets(text, options.env)
-    writeFileSync(`${file}.new`, `listen: 127.0.0.1:${options.listenPort ?? 0}\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}${/^workers:/m.test(text) ? '' : WORKERS}`)
+    writeFileSync(
+      `${file}.new`,
+      `listen: 127.0.0.1:${options.listenPort ?? 0}\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}${/^workers:/m.test(text) ? '' : WORKERS}`,
+    )
     renameSync(`${file}.new`, file)
   }
   rewrite(yaml)
