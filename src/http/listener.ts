@@ -13,7 +13,7 @@ const HEADER_BYTES_MAX = 16 * 1024
 const HEADERS_MS = 10_000
 /** For a connection that is idle between requests. Milliseconds. */
 const IDLE_MS = 75_000
-/** The same, of a connection that has had nothing but refusals: whoever it is, it has shown no key. Milliseconds. */
+/** The same, of a connection that may be a stranger's: it has had nothing but answers that take no key. Milliseconds. */
 const STRANGER_IDLE_MS = 5_000
 /** For a client to take a refusal. Milliseconds. */
 const ANSWER_MS = 5_000
@@ -73,7 +73,7 @@ export function listen({ address, tls, connectionsMax, shared = false, handle, n
   // Node has set its own time for an idle connection by then, and forgets it, whatever it is, with the next request.
   function answered(this: ServerResponse): void {
     const { socket } = this.req
-    if (this.statusCode < 400) welcome.add(socket)
+    if (takesKey(this.statusCode)) welcome.add(socket)
     else if (!welcome.has(socket) && open.get(socket)?.at(-1) === this) socket.setTimeout(STRANGER_IDLE_MS)
   }
   const accept = (request: IncomingMessage, response: ServerResponse): void => {
@@ -176,6 +176,11 @@ function boundBeside(server: Server): Bound {
 /** Who is asked for a certificate and shows none of the authorities' gets no connection (`rejectUnauthorized` is Node's default). */
 function certificate({ cert_pem, key_pem, client_ca }: Tls) {
   return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const, ...(client_ca === null ? {} : { ca: client_ca.pem }) }
+}
+
+/** Whether an answer of this status is given only to who has shown a key: what it asks for was answered, failed or is over its ceilings. */
+function takesKey(status: number): boolean {
+  return status < 400 || status === 402 || status === 403 || status === 429 || status >= 500
 }
 
 /** Node tells the answer that has its turn of the connection's end, and those that wait behind it nothing: whoever works on them would for ever. */
