@@ -241,7 +241,10 @@ t.test('bytes come back from the thread, and are gone once they are freed', asyn
     // As node:http gives them: each with memory of its own.
     for (let at = 0; at < text.length; at += 65_536) bytes.take(new Uint8Array(text.subarray(at, at + 65_536)))
     const asked = said(() => offload.ask(bytes, endpointOf('chat'), there.runtime, there.key(), CALL), there, 'chat')
-    t.ok(bytes.list.some(({ length }) => length === 0), 'they have changed hands')
+    t.ok(
+      bytes.list.some(({ length }) => length === 0),
+      'they have changed hands',
+    )
     await asked
     t.ok(bytes.joined().equals(text))
     const list = bytes.list.filter(({ buffer }) => buffer instanceof ArrayBuffer)
