@@ -13,11 +13,12 @@ export const systemClock: Clock = {
 
 /**
  * A wall clock that never steps back, so that no window which has ended is entered again. Where the other one does, this one goes on at half
- * the pace until it has been caught up with: windows keep turning meanwhile, and a step of an hour is made good after two.
+ * the pace until it has been caught up with: windows keep turning meanwhile, and a step of an hour is made good after two. `from`: what it has shown
+ * already, in another process.
  */
-export function steady({ now, monotonic }: Clock): Clock {
-  let shown = Number.NEGATIVE_INFINITY
-  let since = 0
+export function steady({ now, monotonic }: Clock, from = Number.NEGATIVE_INFINITY): Clock {
+  let shown = from
+  let since = from === Number.NEGATIVE_INFINITY ? 0 : monotonic()
   return {
     monotonic,
     now() {

@@ -1,4 +1,5 @@
 import { type AdminOptions, newToken, type Places, startAdmin } from './admin/admin.js'
+import { underWay } from './admin/live.js'
 import { type Clock, steady, systemClock } from './clock.js'
 import type { Address, Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
@@ -6,14 +7,15 @@ import { ConfigError } from './config/problems.js'
 import { type Watch, watchConfig } from './config/watch.js'
 import type { Live, State } from './control/live.js'
 import { type Control, startControl } from './control.js'
-import { ENDPOINTS } from './endpoints/endpoints.js'
 import type { Inner } from './http/inner.js'
 import { type Listener, listen } from './http/listener.js'
 import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
+import { keepRetention } from './keep-retention.js'
+import { lasting } from './lasting.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
-import { Retention } from './ledger/retention.js'
+import type { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Calibrations } from './metering/calibrations.js'
@@ -21,15 +23,17 @@ import { Offload } from './offload/offload.js'
 import { readConfig } from './read-config.js'
 import type { Runtime, Services } from './runtime.js'
 import { Serving } from './serving.js'
-import { type SetUpFacts, setUp } from './set-up.js'
+import { closeRuntime, type SetUpFacts, setUp } from './set-up.js'
 import { collect } from './telemetry/gauges.js'
 import { showHealth, targetChecks, targetNames, tellHealth } from './telemetry/health.js'
+import { labelsOf } from './telemetry/labels.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
 import { Recent } from './telemetry/recent.js'
 import { Drains } from './upstream/drains.js'
 import { Health } from './upstream/health.js'
 import { VERSION } from './version.js'
+import type { Crew } from './workers/crew.js'
 
 export interface GatewayOptions {
   /** gateway.yaml. */
@@ -49,7 +53,9 @@ interface Parts extends SetUpFacts {
   readonly files: readonly string[]
   readonly metrics: Metrics
   readonly recent: Recent
-  readonly serving: Serving
+  /** `null`: requests are served in this process. */
+  readonly crew: Crew | null
+  readonly serving: Serving | Crew
   readonly listener: Listener
   readonly ops: Inner | null
   readonly admin: Inner | null
@@ -108,8 +114,12 @@ export class Gateway {
       const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
       const health = new Health(report => {
         tellHealth(report, log)
-        if (metrics !== undefined) showHealth(serving.runtime.config, health, metrics, clock.monotonic())
+        showTargets()
       })
+      const showTargets = (): void => {
+        if (metrics !== undefined) showHealth(serving.runtime.config, crew ?? health, metrics, clock.monotonic())
+      }
+      let crew: Crew | null = null
       const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
       const services: Services = {
         ledger,
@@ -142,19 +152,37 @@ export class Gateway {
         process: true,
       })
       showHealth(config, health, metrics, clock.monotonic())
-      const recent = new Recent()
-      const serving = new Serving(runtime, { services, log, metrics, recent })
-      const listener = await listen({
-        address: config.listen,
-        tls: config.tls,
-        connectionsMax: config.limits.connections,
-        handle: serving.handle,
-        newId: () => newId(clock.now()),
-      })
+      const recent = new Recent(on => crew?.watch(on))
+      if (config.workers > 1) {
+        crew = await startCrew(config, runtime, {
+          ledger,
+          clock,
+          log,
+          metrics,
+          recent,
+          calibrations,
+          released: hold => gateway?.released(hold, 'a hold that a worker left open was released'),
+          healthTold: () => gateway !== undefined && showTargets(),
+        })
+      }
+      const serving: Serving | Crew = crew ?? new Serving(runtime, { services, log, metrics, recent })
+      const listener =
+        serving instanceof Serving
+          ? await listen({
+              address: config.listen,
+              tls: config.tls,
+              connectionsMax: config.limits.connections,
+              handle: serving.handle,
+              newId: () => newId(clock.now()),
+            })
+          : serving
       undo.unshift(() => listener.close())
       const checks = (): readonly Check[] => gateway?.checks() ?? []
       const failed = (error: unknown): void => log.warn('the ops listener failed to answer', { error })
-      const ops = config.ops === null ? null : await startOps({ address: config.ops, metrics, checks, failed })
+      const ops =
+        config.ops === null
+          ? null
+          : await startOps({ address: config.ops, metrics: crew === null ? metrics : ofAll(crew, metrics), checks, failed })
       undo.unshift(async () => ops?.close())
       const adminToken = newToken()
       const places: Places = { at: loaded.at }
@@ -162,8 +190,9 @@ export class Gateway {
         token: () => serving.runtime.config.admin_token ?? adminToken,
         recent,
         serving,
+        underWay: () => (serving instanceof Serving ? underWay(serving.live) : serving.underWay()),
         ledger,
-        health,
+        health: crew ?? health,
         clock,
         places,
         failed: error => log.warn('the page failed to answer', { error }),
@@ -187,6 +216,7 @@ export class Gateway {
         files,
         metrics,
         recent,
+        crew,
         serving,
         listener,
         ops,
@@ -208,7 +238,7 @@ export class Gateway {
   }
 
   private constructor(parts: Parts) {
-    const { listener, ops, admin, adminToken, ledger, warnings, files, recovered, log, metrics } = parts
+    const { listener, ops, admin, adminToken, ledger, warnings, files, recovered } = parts
     this.#parts = parts
     this.listener = listener
     this.ops = ops
@@ -217,16 +247,15 @@ export class Gateway {
     this.ledger = ledger
     this.warnings = warnings
     this.recovered = recovered
-    for (const hold of recovered) {
-      metrics.recovered(1, hold.record.model)
-      log.warn('a hold that the last run left open was released', {
-        request_id: hold.id,
-        model: hold.record.model,
-        rial: hold.record.held_rial,
-        ...(hold.record.key === null ? {} : { key: hold.record.key }),
-      })
-    }
+    for (const hold of recovered) this.released(hold, 'a hold that the last run left open was released')
     this.#files = files
+  }
+
+  /** Tells of a hold that nobody is left to end. */
+  released({ id, record: { model, key, held_rial } }: OpenHold, message: string): void {
+    const { metrics, log } = this.#parts
+    metrics.recovered(1, model)
+    log.warn(message, { request_id: id, model, rial: held_rial, ...(key === null ? {} : { key }) })
   }
 
   /** The one that new requests run under. */
@@ -236,13 +265,14 @@ export class Gateway {
 
   /** What has to hold for requests to be sent here. A provider that is down is not among it: that would take its pod with it. */
   checks(): readonly Check[] {
-    const { serving, ledger, services } = this.#parts
+    const { serving, ledger, services, crew } = this.#parts
     const { failure } = ledger
+    const now = services.clock.monotonic()
     return [
       { name: 'config', ok: true, ...this.#configReason() },
       failure === null ? { name: 'ledger', ok: true } : { name: 'ledger', ok: false, reason: failure },
       serving.draining ? { name: 'draining', ok: false, reason: 'the gateway is stopping' } : { name: 'draining', ok: true },
-      ...targetChecks(services.health.reports(services.clock.monotonic())),
+      ...(crew === null ? targetChecks(services.health.reports(now)) : crew.checks(now)),
     ]
   }
 
@@ -260,7 +290,7 @@ export class Gateway {
   }
 
   async #reload(): Promise<boolean> {
-    const { options, serving, metrics, log, watch } = this.#parts
+    const { options, serving, crew, metrics, log, watch } = this.#parts
     if (serving.draining) return false
     let files = this.#files
     let runtime: Runtime | undefined
@@ -269,6 +299,7 @@ export class Gateway {
       files = loaded.files
       const before = serving.runtime
       runtime = await setUp(loaded.config, providers, this.#parts, before)
+      if (crew !== null) await crew.change(loaded.config)
       this.#put(loaded, runtime)
       void serving.switch(runtime).then(() => closeRuntime(before))
       log.info('the config was reloaded', { file: loaded.config.file })
@@ -287,7 +318,7 @@ export class Gateway {
 
   /** What lies outside of a runtime becomes as this config says. */
   #put(loaded: Loaded, runtime: Runtime): void {
-    const { begun, serving, metrics, log, listener, watch, services, places } = this.#parts
+    const { begun, serving, crew, metrics, log, listener, watch, services, places } = this.#parts
     const { config, files, warnings, at } = loaded
     if (this.admin !== null) places.at = at
     if (config.tls !== null) listener.secure(config.tls)
@@ -298,7 +329,7 @@ export class Gateway {
     log.setLevel(config.log.level)
     metrics.labels(labelsOf(runtime))
     services.health.keep(targetNames(runtime, serving.runtime))
-    showHealth(config, services.health, metrics, services.clock.monotonic())
+    showHealth(config, crew ?? services.health, metrics, services.clock.monotonic())
     this.#files = files
     watch.follow(files)
     this.#configProblem = null
@@ -328,26 +359,6 @@ export class Gateway {
   }
 }
 
-interface Keeping {
-  readonly ledger: SqliteLedger
-  readonly clock: Clock
-  readonly log: Log
-  readonly runtime: () => Runtime
-}
-
-function keepRetention({ ledger: { retention } }: Config, { ledger, clock, log, runtime }: Keeping): Retention | null {
-  if (retention === null) return null
-  return new Retention({
-    ledger,
-    retention,
-    dayOf: at => runtime().windows('day', at),
-    now: () => clock.now(),
-    busy: () => ledger.stats().open_holds,
-    pruned: (records, before) => log.info(`usage records from before ${runtime().iso(before)} were summed up by day`, { count: records }),
-    failed: error => log.error('usage records that are past their time could not be summed up', { error }),
-  })
-}
-
 /** Requests go on without it: the next start begins with what was kept before. */
 function unkept(log: Log): (error: unknown) => void {
   return error => log.error('what models have taught could not be kept', { error })
@@ -370,26 +381,18 @@ async function openAdmin(address: Address | null, options: Omit<AdminOptions, 'a
   return null
 }
 
-function labelsOf({ config, chain }: Runtime) {
-  return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: chain.codes }
+/** Read when it is needed: most gateways are one process. */
+async function startCrew(...of: Parameters<typeof Crew.start>): Promise<Crew> {
+  const { Crew } = await import('./workers/crew.js')
+  return Crew.start(...of)
 }
 
-async function closeRuntime({ chain, tokenizers, upstreams }: Runtime): Promise<void> {
-  await chain.close()
-  await tokenizers.close()
-  await upstreams.close()
-}
-
-/** What this process keeps from its start to its end, whatever is reloaded: by setting, as text to compare. */
-function lasting({ listen, ops, admin, ledger, tls, log }: Config): ReadonlyMap<string, string> {
-  const settings = {
-    listen,
-    ops,
-    admin,
-    ledger,
-    tls: tls === null,
-    'tls.client_ca': tls?.client_ca == null,
-    'log.format': log.format,
+/** The metrics of all workers, as those of one process. */
+function ofAll(crew: Crew, metrics: Metrics): Pick<Metrics, 'render'> {
+  return {
+    render: async accept => {
+      await crew.gather()
+      return metrics.render(accept)
+    },
   }
-  return new Map(Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)]))
 }

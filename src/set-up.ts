@@ -13,6 +13,8 @@ import { Upstreams } from './upstream/upstream.js'
 export interface SetUpFacts {
   readonly ledger: Ledger
   readonly log: Log
+  /** The process that owns the ledger has opened the accounts. */
+  readonly opened?: boolean
   readonly services: Pick<Services, 'clock' | 'fault' | 'counted'>
 }
 
@@ -37,7 +39,7 @@ export async function setUp(
   let tokenizers: Tokenizers | undefined
   try {
     tokenizers = await Tokenizers.start(config, () => services.clock.monotonic(), services.counted)
-    await openAccounts(config, ledger, services.clock.now())
+    if (facts.opened !== true) await openAccounts(config, ledger, services.clock.now())
     return {
       config,
       chain,
@@ -67,4 +69,11 @@ async function openAccounts(config: Config, ledger: Ledger, at: number): Promise
 function tellDistrust(provider: string, log: Log): void {
   const message = 'a provider wrote what nobody had asked for: for a minute, each of its requests has a connection of its own'
   log.warn(message, { provider })
+}
+
+/** Nothing of this config is under way any more. */
+export async function closeRuntime({ chain, tokenizers, upstreams }: Runtime): Promise<void> {
+  await chain.close()
+  await tokenizers.close()
+  await upstreams.close()
 }

@@ -13,7 +13,7 @@ import { objection, opens } from './door.js'
 import { files, SHIELD } from './files.js'
 import { asJson } from './json.js'
 import { limits } from './limits.js'
-import { live } from './live.js'
+import { live, type UnderWay } from './live.js'
 import { providers } from './providers.js'
 import { Pulse } from './pulse.js'
 import { QueryError, Spending } from './spend.js'
@@ -29,9 +29,10 @@ export interface AdminOptions {
   /** What opens it. */
   readonly token: () => string
   readonly recent: Recent
-  readonly serving: Pick<Serving, 'runtime' | 'live' | 'draining'>
+  readonly serving: Pick<Serving, 'runtime' | 'draining'>
+  readonly underWay: () => UnderWay
   readonly ledger: SqliteLedger
-  readonly health: Health
+  readonly health: Pick<Health, 'reports'>
   readonly clock: Clock
   readonly places: Places
   readonly failed: (error: unknown) => void
@@ -91,13 +92,13 @@ async function answer(
 }
 
 function viewsOf(options: AdminOptions, pulse: Pulse): ReadonlyMap<string, View> {
-  const { recent, serving, ledger, health, clock, places } = options
+  const { recent, serving, underWay, ledger, health, clock, places } = options
   // A page that was open notices by it that the gateway was started anew.
   const run = randomBytes(6).toString('hex')
   const since = clock.now()
   const spending = new Spending(ledger)
   const monotonic = (): number => clock.monotonic()
-  const facts = { recent, pulse, running: () => serving.live, stats: () => ledger.stats(), draining: () => serving.draining }
+  const facts = { recent, pulse, underWay, stats: () => ledger.stats(), draining: () => serving.draining }
   return new Map<string, View>([
     ['live', query => ({ run, ...live(facts, wholeOf(query, 'after'), clock.now()) })],
     ['about', () => about(serving.runtime.config, run, since, clock.now())],

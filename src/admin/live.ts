@@ -7,7 +7,7 @@ import type { Pulse, Second } from './pulse.js'
 export interface LiveFacts {
   readonly recent: Pick<Recent, 'after' | 'seq'>
   readonly pulse: Pick<Pulse, 'seconds'>
-  readonly running: () => Iterable<Exchange>
+  readonly underWay: () => UnderWay
   readonly stats: () => LedgerStats
   readonly draining: () => boolean
 }
@@ -45,6 +45,12 @@ export interface Running {
   readonly held_rial: bigint | null
 }
 
+/** How many are under way, and the oldest of them. */
+export interface UnderWay {
+  readonly count: number
+  readonly oldest: readonly Running[]
+}
+
 export interface Live {
   /** Of the newest exchange there is. */
   readonly seq: number
@@ -54,20 +60,18 @@ export interface Live {
   readonly rows: readonly Row[]
   /** Of those that were refused or failed, likewise. */
   readonly refused: readonly Row[]
-  readonly running: { readonly count: number; readonly oldest: readonly Running[] }
+  readonly running: UnderWay
   readonly seconds: readonly (readonly [requests: number, refused: number, failed: number, tokens: number, rial: bigint])[]
   readonly holds: { readonly open: number; readonly rial: bigint; readonly oldest_at: number | null }
 }
 
 const ROWS = 60
 const FIRST_ROWS = 300
-const RUNNING = 12
+/** So many of those under way are shown. */
+export const RUNNING = 12
 
 /** What has happened since `after`, in a size that does not grow with the traffic. `now`: milliseconds since the epoch. */
-export function live({ recent, pulse, running, stats, draining }: LiveFacts, after: number, now: number): Live {
-  const under: Running[] = []
-  let count = 0
-  for (const exchange of running()) if (++count <= RUNNING) under.push(runningOf(exchange))
+export function live({ recent, pulse, underWay, stats, draining }: LiveFacts, after: number, now: number): Live {
   const { open_holds, held_rial, oldest_hold_at } = stats()
   const limit = after === 0 ? FIRST_ROWS : ROWS
   return {
@@ -76,10 +80,18 @@ export function live({ recent, pulse, running, stats, draining }: LiveFacts, aft
     draining: draining(),
     rows: recent.after(after, limit).map(rowOf),
     refused: recent.after(after, limit, 'refused').map(rowOf),
-    running: { count, oldest: under },
+    running: underWay(),
     seconds: pulse.seconds(now).map(tuple),
     holds: { open: open_holds, rial: held_rial, oldest_at: oldest_hold_at },
   }
+}
+
+/** `exchanges`: all that are under way, the oldest first. */
+export function underWay(exchanges: Iterable<Exchange>): UnderWay {
+  const oldest: Running[] = []
+  let count = 0
+  for (const exchange of exchanges) if (++count <= RUNNING) oldest.push(runningOf(exchange))
+  return { count, oldest }
 }
 
 function tuple({ requests, refused, failed, tokens, rial }: Second) {

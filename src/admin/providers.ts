@@ -39,7 +39,7 @@ const TARGETS_SHOWN = 40
 const TRACE = 60
 
 /** Providers in the order of the config, and how each target has answered lately: those in trouble first, then those that were asked last. `at`: of the monotonic clock. */
-export function providers({ config, catalog }: Runtime, health: Health, pulse: Pulse, at: number): ProviderView[] {
+export function providers({ config, catalog }: Runtime, health: Pick<Health, 'reports'>, pulse: Pulse, at: number): ProviderView[] {
   const reports = new Map(health.reports(at).map(report => [report.name, report]))
   const targets = new Map<string, { readonly provider: string; readonly models: string[] }>()
   for (const model of config.models.values()) {

@@ -248,6 +248,8 @@ export interface Config {
     /** For a client that stops reading. */
     readonly write: Ms
   }
+  /** Processes that answer requests. */
+  readonly workers: number
   readonly drain_timeout: Ms
   readonly tls: Tls | null
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly format: 'auto' | 'json' | 'pretty' }

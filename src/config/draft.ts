@@ -108,6 +108,7 @@ export interface Draft {
   readonly keys: Section<KeyDraft>
   readonly limits: { readonly body: string | number; readonly connections: number }
   readonly timeout: { readonly request: string; readonly write: string }
+  readonly workers: number | 'auto'
   readonly drain_timeout: string
   readonly tls?: { readonly cert?: string; readonly key?: string; readonly client_ca?: string }
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly format: 'auto' | 'json' | 'pretty' }

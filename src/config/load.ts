@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { JsonObject } from '../json.js'
 import type { Config, KindInfo } from './config.js'
@@ -152,6 +153,7 @@ function build(findings: Findings, draft: Draft, file: string, blank: ModelDraft
       request: readTimer(findings, draft.timeout.request, ['timeout', 'request']),
       write: readTimer(findings, draft.timeout.write, ['timeout', 'write']),
     },
+    workers: draft.workers === 'auto' ? availableParallelism() : draft.workers,
     drain_timeout: readTimer(findings, draft.drain_timeout, ['drain_timeout'], 'zero'),
     tls: readTls(findings, draft.tls),
     log: draft.log,

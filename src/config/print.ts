@@ -16,7 +16,7 @@ export function effective(config: Config, template: Template = () => undefined):
 
 /** The same as a value; maps of the config are Maps in it. */
 export function counting(config: Config, template: Template): object {
-  const { tls, listen, ops, admin, limits, timeout, drain_timeout } = config
+  const { tls, listen, ops, admin, limits, timeout, workers, drain_timeout } = config
   const { retention, ...ledger } = config.ledger
   const section = <T>(map: ReadonlyMap<string, T>, show: (value: T) => unknown) =>
     new Map([...map].map(([name, value]) => [name, show(value)]))
@@ -40,6 +40,7 @@ export function counting(config: Config, template: Template): object {
     keys: section(config.keys, key),
     limits: { ...limits, body: formatSize(limits.body) },
     timeout: durations(timeout),
+    workers,
     drain_timeout: formatDuration(drain_timeout),
     ...(tls === null
       ? {}

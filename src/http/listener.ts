@@ -13,7 +13,7 @@ const HEADER_BYTES_MAX = 16 * 1024
 const HEADERS_MS = 10_000
 /** For a connection that is idle between requests. Milliseconds. */
 const IDLE_MS = 75_000
-/** The same, of a connection that has had nothing but refusals: whoever it is, it has shown no key. Milliseconds. */
+/** The same, of a connection that may be a stranger's: it has had nothing but answers that take no key. Milliseconds. */
 const STRANGER_IDLE_MS = 5_000
 /** For a client to take a refusal. Milliseconds. */
 const ANSWER_MS = 5_000
@@ -24,6 +24,8 @@ export interface ListenerFacts {
   readonly address: Address
   readonly tls: Tls | null
   readonly connectionsMax: number
+  /** The address is shared with other processes, which are given connections in turn. */
+  readonly shared?: boolean
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
   /** For answers to what never became a request. */
   readonly newId: () => string
@@ -43,7 +45,7 @@ export interface Listener {
 }
 
 /** Listens; rejects with the error of the socket (`EADDRINUSE` …). */
-export function listen({ address, tls, connectionsMax, handle, newId }: ListenerFacts): Promise<Listener> {
+export function listen({ address, tls, connectionsMax, shared = false, handle, newId }: ListenerFacts): Promise<Listener> {
   const options = {
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: HEADERS_MS,
@@ -63,14 +65,15 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   let clientCa = tls?.client_ca ?? null
   // Node drops fields beyond its count in silence: one more than is allowed tells that there are too many.
   server.maxHeadersCount = HEADER_FIELDS_MAX + 1
-  server.maxConnections = connectionsMax
+  const bound = shared ? boundBeside(server) : boundBy(server)
+  bound(connectionsMax)
   const open = new WeakMap<Socket, ServerResponse[]>()
   const ending = new WeakSet<Socket>()
   const welcome = new WeakSet<Socket>()
   // Node has set its own time for an idle connection by then, and forgets it, whatever it is, with the next request.
   function answered(this: ServerResponse): void {
     const { socket } = this.req
-    if (this.statusCode < 400) welcome.add(socket)
+    if (takesKey(this.statusCode)) welcome.add(socket)
     else if (!welcome.has(socket) && open.get(socket)?.at(-1) === this) socket.setTimeout(STRANGER_IDLE_MS)
   }
   const accept = (request: IncomingMessage, response: ServerResponse): void => {
@@ -129,9 +132,7 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
           const secret = certificate({ ...next, client_ca: clientCa })
           if ('setSecureContext' in server) (server as import('node:https').Server).setSecureContext(secret)
         },
-        limit: most => {
-          server.maxConnections = most
-        },
+        limit: bound,
         stop: () => {
           server.close()
           server.closeIdleConnections()
@@ -146,9 +147,40 @@ export function listen({ address, tls, connectionsMax, handle, newId }: Listener
   })
 }
 
+/** Sets how many connections a server has at most. */
+type Bound = (connectionsMax: number) => void
+
+function boundBy(server: Server): Bound {
+  return most => {
+    server.maxConnections = most
+  }
+}
+
+/** Of several processes on one address, Node gives a connection that one of them has no room for to the next, for ever: here it is closed. */
+function boundBeside(server: Server): Bound {
+  let max = 0
+  let open = 0
+  server.on('connection', (socket: Socket) => {
+    if (open >= max) {
+      socket.destroy()
+      return
+    }
+    open++
+    socket.once('close', () => open--)
+  })
+  return most => {
+    max = most
+  }
+}
+
 /** Who is asked for a certificate and shows none of the authorities' gets no connection (`rejectUnauthorized` is Node's default). */
 function certificate({ cert_pem, key_pem, client_ca }: Tls) {
   return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const, ...(client_ca === null ? {} : { ca: client_ca.pem }) }
+}
+
+/** Whether an answer of this status is given only to who has shown a key: what it asks for was answered, failed or is over its ceilings. */
+function takesKey(status: number): boolean {
+  return status < 400 || status === 402 || status === 403 || status === 429 || status >= 500
 }
 
 /** Node tells the answer that has its turn of the connection's end, and those that wait behind it nothing: whoever works on them would for ever. */

@@ -57,6 +57,8 @@ export interface LedgerStats {
 
 export interface SqliteLedger extends Ledger, AccountBook, UsageReports, CalibrationBook, Prunable {
   stats(): LedgerStats
+  /** As the contract has it; of the holds with these ids alone, where they are given. */
+  recover(at: number, ids?: ReadonlySet<string>): Promise<OpenHold[]>
   /** Writes a consistent copy to a file that does not exist yet, while others go on. */
   backup(path: string): Promise<void>
 }
@@ -154,9 +156,9 @@ class FileLedger implements SqliteLedger {
     return this.#batches.run(() => this.#end(id, 'voided', record, null))
   }
 
-  recover(at: number): Promise<OpenHold[]> {
+  recover(at: number, ids?: ReadonlySet<string>): Promise<OpenHold[]> {
     return this.#batches.run(() => {
-      const holds = this.#openHolds()
+      const holds = this.#openHolds().filter(({ id }) => ids === undefined || ids.has(id))
       for (const hold of holds) this.#end(hold.id, 'recovered', recovered(hold, at), null)
       return holds
     })

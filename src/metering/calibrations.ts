@@ -14,8 +14,15 @@ const SAMPLES_UNKEPT_MAX = 32
 interface Entry {
   readonly model: string
   readonly basis: string
-  readonly calibration: Calibration
+  calibration: Calibration
   unkept: number
+}
+
+/** What a request has taught: what its provider reported over what was estimated. */
+export interface Sample {
+  readonly model: string
+  readonly basis: string
+  readonly ratio: number
 }
 
 /** The corrections of all models, learned while requests are settled. One for the process; it outlives configs. */
@@ -24,19 +31,49 @@ export class Calibrations {
   readonly #known = new WeakMap<Model, Entry | null>()
   readonly #keep: (kept: readonly KeptCalibration[]) => Promise<void>
   readonly #failed: (error: unknown) => void
+  readonly #learned: (sample: Sample) => void
 
-  /** `kept`: what earlier runs have learned; what can not be read of it is learned anew. `keep` makes it durable; `failed` hears why it did not. */
+  /**
+   * `kept`: what earlier runs have learned; what can not be read of it is learned anew. `keep` makes it durable; `failed` hears why it did not. `learned`
+   * hears of each sample.
+   */
   constructor(
     kept: Iterable<KeptCalibration>,
     keep: (kept: readonly KeptCalibration[]) => Promise<void>,
     failed: (error: unknown) => void,
+    learned: (sample: Sample) => void = () => {},
   ) {
-    for (const { model, basis, state } of kept) {
-      const calibration = Calibration.read(state)
-      if (calibration !== null) this.#entries.set(keyOf(model, basis), { model, basis, calibration, unkept: 0 })
-    }
     this.#keep = keep
     this.#failed = failed
+    this.#learned = learned
+    this.take(kept)
+  }
+
+  /** What another has learned of these models: it counts from now on, and nothing else does. */
+  take(kept: Iterable<KeptCalibration>): void {
+    for (const { model, basis, state } of kept) {
+      const calibration = Calibration.read(state)
+      if (calibration === null) continue
+      const known = this.#entries.get(keyOf(model, basis))
+      if (known === undefined) this.#entries.set(keyOf(model, basis), { model, basis, calibration, unkept: 0 })
+      else known.calibration = calibration
+    }
+  }
+
+  /** All that was learned, for another process to begin with. */
+  all(): KeptCalibration[] {
+    return [...this.#entries.values()].map(written)
+  }
+
+  /** Samples of other processes. Returns what their models have come to, for those processes to take. */
+  teach(samples: readonly Sample[]): KeptCalibration[] {
+    const taught = new Set<Entry>()
+    for (const { model, basis, ratio } of samples) {
+      const entry = this.#entryOf(model, basis)
+      this.#learn(entry, ratio)
+      taught.add(entry)
+    }
+    return [...taught].map(written)
   }
 
   /** The factors for a model's raw estimates. */
@@ -58,7 +95,12 @@ export class Calibrations {
     if (usage.source !== 'provider' || usage.input === 0 || estimate.input === 0 || (estimate.fixed ?? 0) > 0) return
     const entry = this.#entry(model)
     if (entry === null) return
-    entry.calibration.learn(usage.input / estimate.input)
+    this.#learn(entry, usage.input / estimate.input)
+  }
+
+  #learn(entry: Entry, ratio: number): void {
+    entry.calibration.learn(ratio)
+    this.#learned({ model: entry.model, basis: entry.basis, ratio })
     if (++entry.unkept >= SAMPLES_UNKEPT_MAX) this.#write([entry]).catch(this.#failed)
   }
 
@@ -70,7 +112,7 @@ export class Calibrations {
   async #write(entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return
     for (const entry of entries) entry.unkept = 0
-    await this.#keep(entries.map(({ model, basis, calibration }) => ({ model, basis, state: calibration.write() })))
+    await this.#keep(entries.map(written))
   }
 
   /** `null`: its estimate is a bound, not a guess. */
@@ -88,6 +130,10 @@ export class Calibrations {
     this.#entries.set(key, entry)
     return entry
   }
+}
+
+function written({ model, basis, calibration }: Entry): KeptCalibration {
+  return { model, basis, state: calibration.write() }
 }
 
 function keyOf(model: string, basis: string): string {

@@ -60,7 +60,7 @@ export function define(registry: Registry) {
       keyRequests: counter('key_requests_total', 'Requests of a key that ended, refused ones included.', 'key'),
       holds: counter('holds_total', 'Holds that ended, by how.', 'ending'),
       overrun: counter('hold_overrun_rial_total', 'Rial charged above what was held.', 'model'),
-      recovered: counter('holds_recovered_total', 'Holds found open at a start, and released.', 'model'),
+      recovered: counter('holds_recovered_total', 'Holds found open at a start, or left open by a worker, and released.', 'model'),
       estimate: histogram(
         'estimate_error_ratio',
         'Held input tokens over those that the provider reported; 1 is exact, below 1 too low.',
@@ -78,6 +78,12 @@ export function define(registry: Registry) {
       streamsAborted: counter('streams_aborted_total', 'Streams that did not reach their end, by who ended them.', 'by'),
       ledgerCommit: histogram('ledger_commit_seconds', 'Time until a batch of the ledger was durable.', COMMIT),
       ledgerBatch: histogram('ledger_batch_size', 'Operations in one batch of the ledger.', BATCH),
+      workerEnds: counter('worker_ends_total', 'Workers that ended by themselves, or were ended; another took the place.', 'worker'),
+      workerCpu: counter(
+        'worker_cpu_seconds_total',
+        'Processor time of a worker; that of the process that owns the ledger is process_cpu_seconds_total.',
+        'worker',
+      ),
       configReloads: counter('config_reloads_total', 'Reloads of the config after the start.', 'result'),
     },
     gauges: {
@@ -86,6 +92,8 @@ export function define(registry: Registry) {
         'Whether a provider gets requests: 0 while all of its targets that were asked are left alone after trouble.',
         'provider',
       ),
+      workerUp: gauge('worker_up', 'Whether a worker takes requests; there are workers from workers: 2 on.', 'worker'),
+      workerMemory: gauge('worker_resident_memory_bytes', 'Resident memory of a worker.', 'worker'),
       inFlight: gauge('requests_in_flight', 'Requests under way.', 'surface'),
       keyBudget: gauge('key_budget_used_ratio', 'Used part of the budget of a key that is nearest to its end.', 'key', 'window'),
       wallet: gauge('wallet_balance_rial', 'Credits of an account less what it has spent; open holds are not taken off.', 'account'),

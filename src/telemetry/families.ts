@@ -60,6 +60,11 @@ class Cells<Cell extends { readonly labels: Readonly<Record<string, string>> }> 
     return cell
   }
 
+  /** The values of a series' labels, in the order of their names. */
+  valuesOf(cell: Cell): string[] {
+    return this.names.map(name => cell.labels[name] ?? '')
+  }
+
   values(): Iterable<Cell> {
     return this.#cells.values()
   }
@@ -75,6 +80,10 @@ class Cells<Cell extends { readonly labels: Readonly<Record<string, string>> }> 
     return dropped
   }
 }
+
+/** What a series of a counter, or of a histogram, has come to since it was last gathered: for a process that does not show it itself. */
+export type GatheredCounter = readonly [values: readonly string[], amount: number]
+export type GatheredHistogram = readonly [values: readonly string[], counts: readonly number[], sum: number]
 
 /** A counter of prom-client that learns, when it is scraped, what its cells have gathered. (Its own `inc` costs 300 ns, a cell's `add` 2 ns.) */
 export class CounterFamily {
@@ -102,6 +111,21 @@ export class CounterFamily {
   /** The series with these label values, in the order of the label names; shown from now on, as 0 at first. Keep it where it is used often. */
   cell(...values: string[]): CounterCell {
     return this.#cells.get(values)
+  }
+
+  gather(): GatheredCounter[] {
+    const gathered: GatheredCounter[] = []
+    for (const cell of this.#cells.values()) {
+      if (cell.value === cell.told) continue
+      gathered.push([this.#cells.valuesOf(cell), cell.value - cell.told])
+      cell.told = cell.value
+    }
+    return gathered
+  }
+
+  /** What another process has gathered. A series that is not kept is left out. */
+  add(gathered: readonly GatheredCounter[], keep: Keep): void {
+    for (const [values, amount] of gathered) if (keepsAll(this.#cells.names, values, keep)) this.cell(...values).add(amount)
   }
 
   /** Forgets series. A cell that someone still holds counts into the void. */
@@ -132,6 +156,26 @@ export class HistogramFamily extends Histogram {
     return this.#cells.get(values)
   }
 
+  gather(): GatheredHistogram[] {
+    const gathered: GatheredHistogram[] = []
+    for (const cell of this.#cells.values()) {
+      if (cell.counts.every(count => count === 0)) continue
+      gathered.push([this.#cells.valuesOf(cell), [...cell.counts], cell.sum])
+      cell.counts.fill(0)
+      cell.sum = 0
+    }
+    return gathered
+  }
+
+  add(gathered: readonly GatheredHistogram[], keep: Keep): void {
+    for (const [values, counts, sum] of gathered) {
+      if (!keepsAll(this.#cells.names, values, keep)) continue
+      const cell = this.cell(...values)
+      for (let i = 0; i < counts.length; i++) cell.counts[i] = (cell.counts[i] as number) + (counts[i] as number)
+      cell.sum += sum
+    }
+  }
+
   retain(keep: Keep): void {
     this.#cells.retain(keep)
   }
@@ -141,6 +185,10 @@ export class HistogramFamily extends Histogram {
     for (const cell of this.#cells.values()) pushSamples(values, this.#name, cell)
     return { name: this.#name, help: this.#help, type: 'histogram', values, aggregator: 'sum' }
   }
+}
+
+function keepsAll(names: readonly string[], values: readonly string[], keep: Keep): boolean {
+  return names.every((name, i) => keep(name, values[i] ?? ''))
 }
 
 /** What prom-client's registry prints as one line: shared labels are formatted once per object. */

@@ -25,7 +25,7 @@ function reasonOf(failures: number, limited: boolean, why: string): string {
 /** A provider is up unless all of its targets that were asked are being left alone. */
 export function showHealth(
   { providers }: Pick<Config, 'providers'>,
-  health: Health,
+  health: Pick<Health, 'reports'>,
   metrics: Pick<Metrics, 'upstreamUp'>,
   now: number,
 ): void {

@@ -1,5 +1,7 @@
+import { ENDPOINTS } from '../endpoints/endpoints.js'
 import { CODES } from '../errors.js'
 import { ANONYMOUS } from '../exchange.js'
+import type { Runtime } from '../runtime.js'
 
 /** A set or a map of names; a Config's maps will do. */
 export interface Names {
@@ -35,6 +37,11 @@ export interface KnownLabels {
   readonly keys: Names
   /** May this label still show this value? */
   keeps(label: string, value: string): boolean
+}
+
+/** What a running config bounds them to. */
+export function labelsOf({ config, chain }: Runtime): Labels {
+  return { ...config, surfaces: new Set([...ENDPOINTS.map(endpoint => endpoint.surface), 'key', 'models']), codes: chain.codes }
 }
 
 export const OTHER = 'other'

@@ -60,6 +60,8 @@ export interface Fields {
   readonly signal?: string
   readonly version?: string
   readonly count?: number
+  /** Its number, where there are several. */
+  readonly worker?: number
   readonly bytes?: number
   readonly ms?: number
   readonly rial?: bigint
@@ -69,6 +71,8 @@ export interface Fields {
 
 /** Nothing here blocks or throws. */
 export interface Log {
+  /** How it is written: what another process has to go by whose lines are to stand in it. */
+  readonly form: Pick<LogOptions, 'format' | 'color'>
   debug(message: string, fields?: Fields): void
   info(message: string, fields?: Fields): void
   warn(message: string, fields?: Fields): void
@@ -77,6 +81,8 @@ export interface Log {
   access(line: Access): void
   /** What a policy has to say, with fields of its own: numbers, booleans and short text are shown, of all else the type. */
   policy(policy: string, message: string, fields?: Readonly<Record<string, unknown>>): void
+  /** Lines that another process has made, each with its line break. */
+  lines(text: string): void
   /** Lines below this level are left out from now on. */
   setLevel(level: Level): void
   /** For the end of a process that can not wait. */
@@ -120,6 +126,14 @@ export function createLog(options: LogOptions): Log {
   }
 
   return {
+    form: { format: options.format, color },
+    lines(text) {
+      for (let from = 0; from < text.length; ) {
+        const to = text.indexOf('\n', from) + 1
+        output.push(text.slice(from, to === 0 ? text.length : to))
+        from = to === 0 ? text.length : to
+      }
+    },
     debug: (message, fields) => write('debug', message, fields),
     info: (message, fields) => write('info', message, fields),
     warn: (message, fields) => write('warn', message, fields),

@@ -3,7 +3,14 @@ import type { Usage } from '../metering/usage.js'
 import { type Collect, collector } from './collect.js'
 import { define } from './definitions.js'
 import { CONTENT_TYPES, formatFor, openMetrics } from './exposition.js'
-import type { CounterCell, Keep } from './families.js'
+import {
+  type CounterCell,
+  CounterFamily,
+  type GatheredCounter,
+  type GatheredHistogram,
+  type HistogramFamily,
+  type Keep,
+} from './families.js'
 import { type Labels, labels } from './labels.js'
 import { addProcessMetrics, Registry } from './prometheus.js'
 import { Routes } from './routes.js'
@@ -56,8 +63,8 @@ export interface Metrics {
   finished(exchange: Finished): void
   /** A request was refused before a provider was asked, in whatever stage; `finished` does not count this. */
   refused(code: string, plan: string | null): void
-  /** A request came (+1) or went (−1). */
-  inFlight(surface: string, change: 1 | -1): void
+  /** Requests came (+1, or more) or went (−1). */
+  inFlight(surface: string, change: number): void
   /** One attempt ended: `ok`, `aborted` (the client left), or the code of the failure. */
   upstream(provider: string, result: string): void
   /** Another attempt follows a failed one, at this provider. */
@@ -72,8 +79,24 @@ export interface Metrics {
   configReload(successful: boolean): void
   /** A config took over: its names are the label values from now on, and the series of all others are gone. */
   labels(labels: Labels): void
+  /** What was counted since this was last called: for a process that another one shows the metrics of. */
+  gather(): Gathered
+  /** What another process has gathered; its requests under way are for `inFlight`. */
+  add(gathered: Gathered): void
+  /** A worker of this number came up, or ended. */
+  worker(number: number, up: boolean): void
+  /** Seconds of processor time that it took since the last call, and the bytes that it has in memory. */
+  workerUse(number: number, cpuSeconds: number, bytes: number): void
   /** The exposition, in the format that `Accept` asks for. May be called at any time, also while another call is under way. */
   render(accept: string | undefined): Promise<{ readonly contentType: string; readonly body: string }>
+}
+
+/** By the names of families: see `define`. */
+export interface Gathered {
+  /** By surface, as it is: not what has changed. */
+  readonly inFlight: readonly (readonly [surface: string, requests: number])[]
+  readonly counters: readonly (readonly [name: string, gathered: readonly GatheredCounter[]])[]
+  readonly histograms: readonly (readonly [name: string, gathered: readonly GatheredHistogram[]])[]
 }
 
 /** A process makes one. Nothing of prom-client shows. */
@@ -151,6 +174,36 @@ export function createMetrics(options: MetricsOptions): Metrics {
       for (const provider of before.providers) if (!keep('provider', provider)) gauges.upstreamUp.remove({ provider })
       routes = new Routes(families, known)
       keys = new Map()
+    },
+    gather() {
+      const counters: [string, GatheredCounter[]][] = []
+      const histograms: [string, GatheredHistogram[]][] = []
+      for (const [name, family] of Object.entries(families)) {
+        if (family instanceof CounterFamily) {
+          const gathered = family.gather()
+          if (gathered.length > 0) counters.push([name, gathered])
+        } else {
+          const gathered = family.gather()
+          if (gathered.length > 0) histograms.push([name, gathered])
+        }
+      }
+      return { counters, histograms, inFlight: [...inFlight] }
+    },
+    add({ counters, histograms }) {
+      const keep: Keep = (label, value) => known.keeps(label, value)
+      const byName: Readonly<Record<string, CounterFamily | HistogramFamily>> = families
+      for (const [name, gathered] of counters) (byName[name] as CounterFamily).add(gathered, keep)
+      for (const [name, gathered] of histograms) (byName[name] as HistogramFamily).add(gathered, keep)
+    },
+    worker(number, up) {
+      const worker = String(number)
+      gauges.workerUp.set({ worker }, up ? 1 : 0)
+      families.workerEnds.cell(worker).add(up ? 0 : 1)
+    },
+    workerUse(number, cpuSeconds, bytes) {
+      const worker = String(number)
+      families.workerCpu.cell(worker).add(cpuSeconds)
+      gauges.workerMemory.set({ worker }, bytes)
     },
     async render(accept) {
       addProcess?.()

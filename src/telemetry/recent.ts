@@ -86,6 +86,12 @@ export class Recent {
   #watching = 0
   #seq = 0
   #totals = nothing()
+  readonly #turned: (on: boolean) => void
+
+  /** `turned` hears when the first begins to watch, and when the last has left. */
+  constructor(turned: (on: boolean) => void = () => {}) {
+    this.#turned = turned
+  }
 
   /** Does anybody watch? Ask before calling `add`. */
   get on(): boolean {
@@ -105,8 +111,8 @@ export class Recent {
   watch(listener: (exchange: RecentExchange) => void = () => {}): () => void {
     // A copy of its own, so that one function may listen twice.
     const own = (exchange: RecentExchange): void => listener(exchange)
-    this.#watching++
     this.#listeners.add(own)
+    if (++this.#watching === 1) this.#turned(true)
     return () => {
       if (!this.#listeners.delete(own)) return
       this.#watching--
@@ -114,14 +120,23 @@ export class Recent {
       this.#all.clear()
       this.#refused.clear()
       this.#totals = nothing()
+      this.#turned(false)
     }
   }
 
   /** An exchange that is over. `exchange` and `ran` are `null` for a request that was turned away before anybody was asked who it is. */
   add(line: Access, exchange: Exchange | null, ran: Ran | null): void {
-    const kept = recent(++this.#seq, line, exchange, ran, this.authors)
+    this.#keep(recent(++this.#seq, line, exchange, ran, this.authors))
+  }
+
+  /** One that is over in another process, whose number it does not keep. */
+  take(exchange: RecentExchange): void {
+    this.#keep({ ...exchange, seq: ++this.#seq })
+  }
+
+  #keep(kept: RecentExchange): void {
     this.#all.push(kept)
-    if (line.code !== null) this.#refused.push(kept)
+    if (kept.line.code !== null) this.#refused.push(kept)
     count(this.#totals, kept)
     for (const listener of this.#listeners) listener(kept)
   }

@@ -102,6 +102,7 @@ t.test('the smallest config gets every default', async t => {
     keys: new Map(),
     limits: { body: 33_554_432, connections: 10_000 },
     timeout: { request: 60_000, write: 60_000 },
+    workers: 1,
     drain_timeout: 25_000,
     tls: null,
     log: { level: 'info', format: 'auto' },

@@ -153,6 +153,7 @@ limits:
 timeout:
   request: 1m
   write: 1m
+workers: 1
 drain_timeout: 1m30s
 log:
   level: info

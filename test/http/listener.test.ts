@@ -159,7 +159,8 @@ t.test('bodies: chunked, announced, asked for, too large, too slow', async t => 
 
 t.test('a connection that has had nothing but refusals is not kept for long; one that was let in is', async t => {
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
-    const send = (): void => sendJson(response, request.url === '/no' ? 401 : 200, 'req_1', {}, '{}', 1_000)
+    const status = request.url === '/no' ? 401 : Number(request.url?.slice(1)) || 200
+    const send = (): void => sendJson(response, status, 'req_1', {}, '{}', 1_000)
     if (request.url === '/slow') setTimeout(send, 7_000)
     else send()
   }
@@ -174,6 +175,8 @@ t.test('a connection that has had nothing but refusals is not kept for long; one
     clearTimeout(patience)
     return { ms: performance.now() - from, statuses: [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status = '']) => status) }
   }
+  // Whose request failed, or was too much, has shown a key.
+  const keyed = Promise.all(['/402', '/403', '/429', '/502', '/504'].map(path => stays(path)))
   const [stranger, twice, known, waiting] = await Promise.all([
     stays('/no'),
     stays('/no', '/no'),
@@ -184,6 +187,7 @@ t.test('a connection that has had nothing but refusals is not kept for long; one
   t.ok(twice.ms > 4_000 && twice.ms < 14_000, `${twice.ms} ms`)
   t.ok(known.ms > 14_900, `${known.ms} ms`)
   t.ok(waiting.ms > 14_900, `one whose next request is under way is not idle: ${waiting.ms} ms`)
+  for (const { ms, statuses } of await keyed) t.ok(ms > 14_900, `after ${statuses}: ${ms} ms`)
   t.strictSame(
     [stranger, twice, known, waiting].map(({ statuses }) => statuses),
     [['401'], ['401', '401'], ['200', '401'], ['401', '200']],

@@ -4,14 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import type { UsageRecord } from '../../src/ledger/ledger.js'
 import { talk } from '../support/client.js'
-import { AUTH, gateway, inspect, metric, type RunningGateway, yaml } from '../support/gateway.js'
+import { AUTH, gateway, inspect, metric, type RunningGateway, workersOf, yaml } from '../support/gateway.js'
 import { json, openStream, provider, type Script } from '../support/provider.js'
 import { wallClock } from '../support/wall-clock.js'
 
 /*
- * kill -9 under load, again and again, on one ledger: `node dist/test/promises/kill-loop.js 50`. Every answer that a client received in full must be
+ * kill -9 under load, again and again, on one ledger: `node dist/test/promises/kill-loop.js 50 [power] [--workers 2]`. With workers, every second kill is
+ * of one of these, which goes on to be another's place; the others are of their owner. Every answer that a client received in full must be
  * billed, to the Rial, by what the provider reported; every hold must end; every counter must be the sum of its records.
  */
 
@@ -55,24 +57,38 @@ const CLIENTS = 12
 const costOf = ({ prompt_tokens, completion_tokens }: Usage): bigint => BigInt(prompt_tokens + 2 * completion_tokens)
 const RECOVERED = 'a hold that the last run left open was released'
 
-export async function killLoop(bench: Bench, kills: number, durability: 'process' | 'power' = 'process'): Promise<KillLoop> {
+export interface KillLoopOptions {
+  readonly durability?: 'process' | 'power'
+  readonly workers?: number
+}
+
+export async function killLoop(
+  bench: Bench,
+  kills: number,
+  { durability = 'process', workers = 1 }: KillLoopOptions = {},
+): Promise<KillLoop> {
   const faults: string[] = []
   const used = new Map<string, Usage>()
   const up = await provider(bench, answering(used))
-  const config = yaml(up.url, { balance: 1_000_000_000_000 }).replace('durability: process', `durability: ${durability}`)
+  const config = yaml(up.url, { balance: 1_000_000_000_000, more: `workers: ${workers}` }).replace(
+    'durability: process',
+    `durability: ${durability}`,
+  )
   // Windows must not turn while their sums are compared.
   const clock = wallClock(bench, '2026-11-21T04:30:01Z')
   const folder = join(bench.testdir(), 'run')
   const start = () => gateway(bench, config, { folder, env: clock.env })
   const sent: Sent[] = []
-  let recovered = 0
-
   let running = await start()
   for (let kill = 0; kill < kills; kill++) {
     const load = Array.from({ length: CLIENTS }, () => client(running, sent))
-    // By what has been asked, not by the time: a busy machine would have little to lose.
-    const enough = sent.length + CLIENTS + randomInt(20, 200)
-    while (sent.length < enough && running.process.exitCode === null) await sleep(randomInt(1, 10))
+    await enough(running, sent)
+    if (workers > 1) {
+      const all = workersOf(running)
+      process.kill(all[randomInt(all.length)] as number, 'SIGKILL')
+      kill++
+      if (randomInt(4) > 0) await enough(running, sent)
+    }
     await running.kill()
     await Promise.all(load)
     const open = await inspect(folder, async ledger => {
@@ -87,7 +103,6 @@ export async function killLoop(bench: Bench, kills: number, durability: 'process
     }
     const counted = (await metric(running, 'model_gateway_holds_recovered_total{model="up/m"}')) ?? 0
     if (counted !== open.length) faults.push(`after kill ${kill + 1}: ${open.length} holds were open, the metric says ${counted}`)
-    recovered += open.length
   }
   const { json: status } = await running.get('/v1/key')
   await running.stop()
@@ -104,6 +119,7 @@ export async function killLoop(bench: Bench, kills: number, durability: 'process
   for (const { headers } of up.seen) {
     if (!traces.has(traceOf(headers.traceparent))) faults.push(`the provider saw ${traceOf(headers.traceparent)}, which has no record`)
   }
+  const recovered = records.filter(({ state }) => state === 'recovered').length
   return { kills, requests: sent.length, forwarded, recovered, ...bills, faults }
 }
 
@@ -129,7 +145,13 @@ function answering(used: Map<string, Usage>): Script {
   }
 }
 
-/** Asks, one request after the other, until the gateway is gone. */
+/** By what has been asked, not by the time: a busy machine would have little to lose. */
+async function enough(running: RunningGateway, sent: readonly Sent[]): Promise<void> {
+  const most = sent.length + CLIENTS + randomInt(20, 200)
+  while (sent.length < most && running.process.exitCode === null) await sleep(randomInt(1, 10))
+}
+
+/** Asks, one request after the other, until the gateway is gone: a worker of it that has died is not all of it. */
 async function client(running: RunningGateway, sent: Sent[]): Promise<void> {
   for (;;) {
     const one: Sent = {
@@ -148,10 +170,12 @@ async function client(running: RunningGateway, sent: Sent[]): Promise<void> {
       one.requestId = head.headers['x-request-id'] as string
       const ended = await asking.ended
       one.whole = head.statusCode === 200 && (stream ? asking.text().includes('data: [DONE]\n\n') : ended === 'whole')
-      if (ended === 'cut') return
+      if (ended === 'whole') continue
     } catch {
-      return
+      // Nobody listens, or the connection was cut before there was anything.
     }
+    if (running.process.signalCode !== null || running.process.exitCode !== null) return
+    await sleep(1)
   }
 }
 
@@ -205,11 +229,12 @@ function traceOf(traceparent: unknown): string {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const undo: (() => unknown)[] = []
   const folder = mkdtempSync(join(tmpdir(), 'kill-loop-'))
-  const durability = process.argv[3] === 'power' ? 'power' : 'process'
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { workers: { type: 'string', default: '1' } } })
+  const durability = positionals[1] === 'power' ? 'power' : 'process'
   const { faults, ...counts } = await killLoop(
     { teardown: fn => undo.push(fn), testdir: () => folder },
-    Number(process.argv[2] ?? process.env.KILLS ?? 50),
-    durability,
+    Number(positionals[0] ?? process.env.KILLS ?? 50),
+    { durability, workers: Number(values.workers) },
   )
   for (const fn of undo) await fn()
   rmSync(folder, { recursive: true })

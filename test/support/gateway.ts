@@ -55,12 +55,17 @@ export interface GatewayTestOptions {
   readonly wrap?: readonly string[]
   /** Of the listener for metrics and probes; a free one by default. */
   readonly opsPort?: number
+  /** Of the public listener, likewise. */
+  readonly listenPort?: number
 }
 
 interface Test {
   teardown(fn: () => unknown): unknown
   testdir(): string
 }
+
+/** `WORKERS=2`: every gateway that does not say how many has so many. */
+const WORKERS = process.env.WORKERS === undefined ? '' : `\nworkers: ${process.env.WORKERS}\n`
 
 export const KEY = 'mgk_test_key_a'
 export const AUTH = { authorization: `Bearer ${KEY}` }
@@ -72,7 +77,10 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
   const file = join(folder, 'gateway.yaml')
   const rewrite = (text: string): void => {
     takeSecrets(text, options.env)
-    writeFileSync(`${file}.new`, `listen: 127.0.0.1:0\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}`)
+    writeFileSync(
+      `${file}.new`,
+      `listen: 127.0.0.1:${options.listenPort ?? 0}\nops: 127.0.0.1:${options.opsPort ?? 0}\n${text}${/^workers:/m.test(text) ? '' : WORKERS}`,
+    )
     renameSync(`${file}.new`, file)
   }
   rewrite(yaml)
@@ -223,4 +231,10 @@ export async function metric(running: RunningGateway, series: string): Promise<n
 
 export function read(running: RunningGateway, path: string): string {
   return readFileSync(join(running.folder, path), 'utf8')
+}
+
+/** The processes that answer its requests, where there are several. */
+export function workersOf({ process }: RunningGateway): number[] {
+  const text = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
+  return text.trim().split(/\s+/).map(Number)
 }

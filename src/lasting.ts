@@ -1,0 +1,16 @@
+import type { Config } from './config/config.js'
+
+/** What this process keeps from its start to its end, whatever is reloaded: by setting, as text to compare. */
+export function lasting({ listen, ops, admin, ledger, tls, workers, log }: Config): ReadonlyMap<string, string> {
+  const settings = {
+    listen,
+    ops,
+    admin,
+    ledger,
+    tls: tls === null,
+    workers,
+    'tls.client_ca': tls?.client_ca == null,
+    'log.format': log.format,
+  }
+  return new Map(Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)]))
+}

@@ -1,0 +1,397 @@
+import cluster from 'node:cluster'
+import type { UnderWay } from '../admin/live.js'
+import { RUNNING } from '../admin/live.js'
+import type { Clock } from '../clock.js'
+import type { Config } from '../config/config.js'
+import type { Check } from '../http/ops.js'
+import type { OpenHold } from '../ledger/ledger.js'
+import type { SqliteLedger } from '../ledger/sqlite.js'
+import type { Calibrations } from '../metering/calibrations.js'
+import type { Runtime } from '../runtime.js'
+import type { Log } from '../telemetry/log.js'
+import type { Metrics } from '../telemetry/metrics.js'
+import type { Recent } from '../telemetry/recent.js'
+import type { Report } from '../upstream/health.js'
+import { merged, mergedChecks } from './health.js'
+import type { Order, Tidings, Word } from './messages.js'
+import { WorkerProcess } from './worker-process.js'
+
+/** Before one that ended too soon is started again; it doubles each time. Milliseconds. */
+const PAUSE_MS = 100
+const PAUSE_MAX_MS = 30_000
+/** One that has lived for so long is started again at once. Milliseconds. */
+const LIVED_MS = 10_000
+/** For a worker to make ready for a config. Milliseconds. */
+const PREPARE_MS = 30_000
+/** For a worker to end, once it has drained. Milliseconds. */
+const END_MS = 5_000
+/** For workers to tell what has happened, before a scrape goes on without. Milliseconds. */
+const TELL_MS = 1_000
+
+export interface CrewFacts {
+  readonly ledger: SqliteLedger
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly recent: Recent
+  readonly calibrations: Calibrations
+  /** A hold that a worker has left open was released. */
+  readonly released: (hold: OpenHold) => void
+  /** What workers say of targets has changed, or may have. */
+  readonly healthTold: () => void
+}
+
+/** The place of one worker, and who has it. */
+interface Post {
+  readonly number: number
+  process: WorkerProcess | null
+  state: 'starting' | 'up' | 'ended'
+  /** The config that it runs, or begins with. */
+  config: Config
+  since: number
+  pauseMs: number
+  tidings: Tidings | null
+  /** When those came, of the monotonic clock. */
+  told: number
+  /** Those who wait for a word of it; with `null` when it is gone. */
+  readonly waiting: Set<(word: Word | null) => void>
+}
+
+/**
+ * The workers of a gateway, at their owner's: keeps so many running, has all of them change their config or none, and knows together what each knows. The
+ * address is the owner's, and each connection is given to the worker whose turn it is: it ends with the owner.
+ */
+export class Crew {
+  readonly #facts: CrewFacts
+  readonly #posts: readonly Post[]
+  #config: Config
+  #runtime: Runtime
+  /** What workers are told to listen on. */
+  #port: number
+  #address = { host: '', port: 0 }
+  #draining = false
+  /** A post whose worker has ended is taken by another one. */
+  #keeps = false
+  #closing = false
+  readonly #pauses = new Set<NodeJS.Timeout>()
+
+  /** `runtime`: the owner's own, no request runs under it. Starts them, and resolves when all listen. Rejects with what one of them could not do, and leaves none running. */
+  static async start(config: Config, runtime: Runtime, facts: CrewFacts): Promise<Crew> {
+    if (!cluster.isPrimary) throw new Error('workers: more than one can not be had in a process that is a worker of another program itself')
+    const crew = new Crew(config, runtime, facts)
+    try {
+      await Promise.all(crew.#posts.map(post => crew.#begun(post)))
+      crew.#keeps = true
+      return crew
+    } catch (error) {
+      await crew.#kill()
+      throw error
+    }
+  }
+
+  private constructor(config: Config, runtime: Runtime, facts: CrewFacts) {
+    this.#facts = facts
+    this.#config = config
+    this.#runtime = runtime
+    this.#port = config.listen.port
+    this.#posts = Array.from({ length: config.workers }, (_, i) => ({
+      number: i + 1,
+      process: null,
+      state: 'starting',
+      config,
+      since: 0,
+      pauseMs: 0,
+      tidings: null,
+      told: 0,
+      waiting: new Set(),
+    }))
+  }
+
+  get host(): string {
+    return this.#address.host
+  }
+
+  get port(): number {
+    return this.#address.port
+  }
+
+  get runtime(): Runtime {
+    return this.#runtime
+  }
+
+  get draining(): boolean {
+    return this.#draining
+  }
+
+  get inFlight(): number {
+    return this.underWay().count
+  }
+
+  /** As it was told last: at most a second ago, or 200 ms while somebody watches. */
+  underWay(): UnderWay {
+    const all = this.#posts.flatMap(({ tidings }) => tidings?.underWay ?? [])
+    const oldest = all.flatMap(({ oldest }) => oldest).sort((a, b) => a.at - b.at)
+    return { count: all.reduce((sum, { count }) => sum + count, 0), oldest: oldest.slice(0, RUNNING) }
+  }
+
+  /** What the workers know of targets, as one. `now`: of the monotonic clock. */
+  reports(now: number): Report[] {
+    return merged(this.#reports(now))
+  }
+
+  /** Ready, while any worker takes requests: one that is started anew must not take the others along. */
+  checks(now: number): Check[] {
+    const up = this.#posts.filter(({ state }) => state === 'up').length
+    const all = this.#posts.length
+    const reason = up === all ? {} : { reason: `${up} of ${all} take requests` }
+    return [{ name: 'workers', ok: up > 0, ...reason }, ...mergedChecks(this.#reports(now))]
+  }
+
+  /** Makes all workers run this config. Rejects with what keeps one of them from it; then all go on as they were. */
+  async change(config: Config): Promise<void> {
+    const ready = this.#posts.filter(({ state }) => state === 'up')
+    const answers = await Promise.all(ready.map(post => this.#asked(post, { kind: 'prepare', config }, 'prepared', PREPARE_MS)))
+    const problems = answers.flatMap((answer, i) => {
+      if (answer === 'late') return [`worker ${ready[i]?.number} has not made ready within ${PREPARE_MS / 1000} s`]
+      return answer === null || answer.problem === null ? [] : [answer.problem]
+    })
+    if (problems.length > 0) {
+      for (const post of ready) post.process?.tell({ kind: 'abandon' })
+      throw new Error([...new Set(problems)].join('\n'))
+    }
+    this.#config = config
+    await Promise.all(
+      ready.map(async (post, i) => {
+        // One that died meanwhile begins with this config, if it is not another one by now.
+        if (answers[i] === null || answers[i] === 'late') return
+        post.config = config
+        await this.#asked(post, { kind: 'switch' }, 'switched', PREPARE_MS)
+      }),
+    )
+    this.#outdated()
+  }
+
+  /** The owner's own runtime from now on. */
+  switch(runtime: Runtime): Promise<void> {
+    this.#runtime = runtime
+    return Promise.resolve()
+  }
+
+  /** Somebody watches requests as they end, or nobody does any more. */
+  watch(on: boolean): void {
+    for (const { process } of this.#posts) process?.tell({ kind: 'watch', on })
+  }
+
+  /** Resolves when all workers have told what has happened so far, or have been too slow to. */
+  async gather(): Promise<void> {
+    const up = this.#posts.filter(({ state }) => state === 'up')
+    await Promise.all(up.map(post => this.#asked(post, { kind: 'tell' }, 'tidings', TELL_MS)))
+  }
+
+  /** As `Serving` does, in all of them. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#draining = true
+    this.#keeps = false
+    for (const pause of this.#pauses) clearTimeout(pause)
+    await Promise.all(
+      this.#posts.map(async post => {
+        if (post.state === 'starting') post.process?.kill()
+        if (post.state !== 'up') return
+        const drained = await this.#asked(post, { kind: 'drain', timeoutMs }, 'drained', timeoutMs + END_MS)
+        if (drained === 'late') post.process?.kill()
+      }),
+    )
+  }
+
+  /** Ends them. */
+  async close(): Promise<void> {
+    this.#keeps = false
+    this.#closing = true
+    await Promise.all(
+      this.#posts.map(async post => {
+        if (post.process === null) return
+        const late = setTimeout(() => post.process?.kill(), END_MS)
+        if (post.state === 'up') post.process.tell({ kind: 'end' })
+        else post.process.kill()
+        await this.#gone(post)
+        clearTimeout(late)
+      }),
+    )
+  }
+
+  // Each worker does these for its own part of the address, by the config that it runs.
+  secure(): void {}
+  limit(): void {}
+  stop(): void {}
+
+  #reports(now: number): Report[][] {
+    return this.#posts.flatMap(({ tidings, told }) => {
+      if (tidings === null) return []
+      return [tidings.health.map(report => ({ ...report, waitMs: Math.max(0, report.waitMs - (now - told)) }))]
+    })
+  }
+
+  /** Starts the worker of a post. Resolves when it listens; rejects with what it could not do. */
+  #begun(post: Post): Promise<void> {
+    const { ledger, clock, log, calibrations, recent } = this.#facts
+    // Those that are left share what the first was told; a free port of the system's is another one once none is left.
+    if (this.#address.port !== 0 && this.#posts.every(({ state }) => state !== 'up')) this.#port = this.#address.port
+    post.state = 'starting'
+    post.config = this.#config
+    post.since = clock.monotonic()
+    const process = new WorkerProcess({
+      number: post.number,
+      ledger,
+      now: () => clock.now(),
+      word: word => this.#heard(post, word),
+      lines: text => log.lines(text),
+      gone: (how, left) => this.#ended(post, how, left),
+    })
+    post.process = process
+    const begun = new Promise<void>((resolve, reject) => {
+      const hear = (word: Word | null): void => {
+        if (word !== null && word.kind !== 'listening' && word.kind !== 'failed') return
+        post.waiting.delete(hear)
+        if (word === null) reject(new Error(`worker ${post.number} ended before it had begun`))
+        else if (word.kind === 'failed') reject(Object.assign(new Error(word.message), word))
+        else resolve()
+      }
+      post.waiting.add(hear)
+    })
+    const taught = calibrations.all()
+    process.tell({
+      kind: 'begin',
+      config: post.config,
+      workers: this.#posts.length,
+      port: this.#port,
+      form: log.form,
+      now: clock.now(),
+      taught,
+      watched: recent.on,
+    })
+    return begun
+  }
+
+  #heard(post: Post, word: Word): void {
+    const { metrics, recent, calibrations, clock, healthTold } = this.#facts
+    switch (word.kind) {
+      case 'listening':
+        if (this.#address.port === 0) this.#address = { host: word.host, port: word.port }
+        // Another free port than the others had, who all ended in the meantime.
+        if (word.port !== this.#address.port) {
+          post.process?.kill()
+          return
+        }
+        post.state = 'up'
+        metrics.worker(post.number, true)
+        break
+      case 'ended':
+        if (recent.on) for (const exchange of word.exchanges) recent.take(exchange)
+        break
+      case 'tidings': {
+        this.#flights(post.tidings, word)
+        metrics.add(word.gathered)
+        metrics.workerUse(post.number, word.cpuSeconds, word.residentBytes)
+        post.tidings = word
+        post.told = clock.monotonic()
+        healthTold()
+        if (word.samples.length === 0) break
+        const order: Order = { kind: 'learn', taught: calibrations.teach(word.samples) }
+        for (const { process, state } of this.#posts) if (state === 'up') process?.tell(order)
+        break
+      }
+      default:
+        break
+    }
+    for (const hear of [...post.waiting]) hear(word)
+    if (word.kind === 'listening') this.#outdated()
+  }
+
+  /** What is not as it should be by now: it began with a config that has been replaced, or on another free port than the rest. */
+  #outdated(): void {
+    for (const { state, config, process } of this.#posts) if (state === 'up' && config !== this.#config) process?.kill()
+  }
+
+  #flights(before: Tidings | null, now: Tidings | null): void {
+    const change = new Map<string, number>()
+    for (const [surface, count] of now?.gathered.inFlight ?? []) change.set(surface, count)
+    for (const [surface, count] of before?.gathered.inFlight ?? []) change.set(surface, (change.get(surface) ?? 0) - count)
+    for (const [surface, by] of change) if (by !== 0) this.#facts.metrics.inFlight(surface, by)
+  }
+
+  /** A worker has ended. Unless it was to, another one takes its post. */
+  #ended(post: Post, how: string, left: readonly OpenHold[] | Error): void {
+    const { log, metrics, clock, released } = this.#facts
+    if (left instanceof Error)
+      log.error('what a worker has left open could not be released: the next start does it', { worker: post.number, error: left })
+    else for (const hold of left) released(hold)
+    this.#flights(post.tidings, null)
+    const begun = post.state === 'up'
+    post.state = 'ended'
+    post.process = null
+    post.tidings = null
+    for (const hear of [...post.waiting]) hear(null)
+    if (this.#closing) return
+    metrics.worker(post.number, false)
+    const lived = clock.monotonic() - post.since
+    post.pauseMs = begun && lived >= LIVED_MS ? 0 : Math.min(PAUSE_MAX_MS, Math.max(PAUSE_MS, post.pauseMs * 2))
+    log.error('a worker has ended', { worker: post.number, reason: how, ms: post.pauseMs })
+    if (this.#keeps) this.#again(post)
+  }
+
+  #again(post: Post): void {
+    const pause = setTimeout(() => {
+      this.#pauses.delete(pause)
+      this.#begun(post).then(
+        () => this.#facts.log.info('a worker has taken the place of one that had ended', { worker: post.number }),
+        error => {
+          // Where the process has ended, that has been told, and another try is on its way.
+          this.#facts.log.error('a worker could not begin', { worker: post.number, error })
+          post.process?.kill()
+        },
+      )
+    }, post.pauseMs)
+    this.#pauses.add(pause)
+  }
+
+  /** Its next word of this kind. `null`: it ended first. */
+  #asked<Kind extends Word['kind']>(
+    post: Post,
+    order: Order,
+    kind: Kind,
+    patienceMs: number,
+  ): Promise<Extract<Word, { readonly kind: Kind }> | null | 'late'> {
+    return new Promise(resolve => {
+      const done = (answer: Extract<Word, { readonly kind: Kind }> | null | 'late'): void => {
+        clearTimeout(timer)
+        post.waiting.delete(hear)
+        resolve(answer)
+      }
+      const hear = (word: Word | null): void => {
+        if (word === null) done(null)
+        else if (word.kind === kind) done(word as Extract<Word, { readonly kind: Kind }>)
+      }
+      const timer = setTimeout(done, patienceMs, 'late')
+      post.waiting.add(hear)
+      post.process?.tell(order)
+    })
+  }
+
+  async #kill(): Promise<void> {
+    this.#closing = true
+    for (const { process } of this.#posts) process?.kill()
+    await Promise.all(this.#posts.map(post => this.#gone(post)))
+  }
+
+  #gone(post: Post): Promise<void> {
+    if (post.process === null) return Promise.resolve()
+    return new Promise(resolve => {
+      const hear = (word: Word | null): void => {
+        if (word !== null) return
+        post.waiting.delete(hear)
+        resolve()
+      }
+      post.waiting.add(hear)
+    })
+  }
+}
