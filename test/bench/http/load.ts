@@ -11,6 +11,8 @@ export interface Spread {
   readonly p99: number
 }
 
+export type Fields = Readonly<Record<string, string>>
+
 export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN
@@ -21,9 +23,11 @@ export function median(values: readonly number[]): number {
   return spread(values).p50
 }
 
-export function request(body: string): Buffer {
+/** `more`: header fields besides. */
+export function request(body: string, more: Fields = {}): Buffer {
+  const fields = Object.entries(more).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(
-    `POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${SECRET}\r\ncontent-type: application/json\r\n` +
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${SECRET}\r\ncontent-type: application/json\r\n${fields.join('')}` +
       `user-agent: bench\r\naccept: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
 }
@@ -36,7 +40,14 @@ export interface Throughput {
 }
 
 /** As many requests as it takes, over `connections` connections, for some seconds: Debian's wrk. */
-export async function flood(folder: string, port: number, body: string, connections: number, seconds: number): Promise<Throughput> {
+export async function flood(
+  folder: string,
+  port: number,
+  body: string,
+  connections: number,
+  seconds: number,
+  more: Fields = {},
+): Promise<Throughput> {
   const script = join(folder, 'wrk.lua')
   writeFileSync(
     script,
@@ -44,6 +55,9 @@ export async function flood(folder: string, port: number, body: string, connecti
 wrk.body = ${JSON.stringify(body)}
 wrk.headers["content-type"] = "application/json"
 wrk.headers["authorization"] = "Bearer ${SECRET}"
+${Object.entries(more)
+  .map(([name, value]) => `wrk.headers["${name}"] = "${value}"\n`)
+  .join('')}
 done = function(summary, latency)
   local bad = summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout
   io.write(string.format("RESULT %f %f %f %d\\n", summary.requests / summary.duration * 1e6, latency:percentile(50), latency:percentile(99), bad))
@@ -111,9 +125,9 @@ export function streamed(received: string): boolean {
 }
 
 /** Microseconds from a request to its whole answer, one at a time. */
-export async function oneByOne(port: number, body: string, times: number): Promise<number[]> {
+export async function oneByOne(port: number, body: string, times: number, more: Fields = {}): Promise<number[]> {
   const line = await Line.open(port)
-  const bytes = request(body)
+  const bytes = request(body, more)
   const taken: number[] = []
   for (let i = 0; i < times; i++) {
     const from = process.hrtime.bigint()

@@ -131,16 +131,38 @@ http {
   process.once('exit', () => child.kill())
   for (let i = 0; i < 100; i++) {
     await new Promise(resolve => setTimeout(resolve, 20))
-    if (
-      await fetch(`http://127.0.0.1:${port}/`).then(
-        () => true,
-        () => false,
-      )
-    )
-      break
+    if (await answers(port)) break
   }
   if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`)
   return { name: 'nginx', port, ops: null, pid: child.pid as number, startedMs: performance.now() - started, stop: () => ended(child) }
+}
+
+/** Portkey's gateway, as its package starts. It is told where to go by header fields: see `portkeyFields`. */
+export async function portkey(): Promise<Program> {
+  const port = await freePort()
+  const started = performance.now()
+  const entry = join(ROOT, 'test', 'bench', 'others', 'node_modules', '@portkey-ai', 'gateway', 'build', 'start-server.js')
+  const child = spawn('taskset', ['-c', CORE.measured, process.execPath, entry, `--port=${port}`, '--headless'], {
+    stdio: 'ignore',
+    env: { ...process.env, TRUSTED_CUSTOM_HOSTS: '127.0.0.1', NODE_ENV: 'production' },
+  })
+  process.once('exit', () => child.kill())
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`portkey ended with ${child.exitCode}`)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  return { name: 'portkey', port, ops: null, pid: child.pid as number, startedMs: performance.now() - started, stop: () => ended(child) }
+}
+
+export function portkeyFields(origin: string): Readonly<Record<string, string>> {
+  return { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': `${origin}/v1` }
+}
+
+function answers(port: number): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${port}/`).then(
+    () => true,
+    () => false,
+  )
 }
 
 function ended(child: ChildProcess): Promise<void> {
