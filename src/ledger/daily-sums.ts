@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3'
+import { DamagedFile } from './file-errors.js'
 import type { PostedEntry } from './records.js'
 import type { IdRange } from './timeline.js'
 import { FIGURES, usageSql } from './usage-sql.js'
@@ -99,9 +100,12 @@ export class DailySums {
     return this.#delete.run(all).changes
   }
 
-  /** What was posted on counters by records that are gone: at most `size` of them, by the counter's id. */
+  /** What was posted on counters by records that are gone: at most `size` of them, by the counter's id. Throws a DamagedFile where that is no amount. */
   posted(after: number, size: number): PostedEntry[] {
-    return this.#counted.all(after, size).map(([id, amount]) => [Number(id), amount])
+    return this.#counted.all(after, size).map(([id, amount]) => {
+      if (typeof amount !== 'bigint') throw new DamagedFile(`pruned records have posted ${amount} on counter ${id}`)
+      return [Number(id), amount]
+    })
   }
 
   /** Sums of days whose noon is in the time asked for, some at a time. `at` is that noon. */

@@ -372,6 +372,6 @@ colour: blue
     'gateway.yaml:4:15: models.s/m: "price" is missing',
     'gateway.yaml:5:18: keys.k.plan: there is no plan "gone"',
     'gateway.yaml:5:32: keys.k.secret: the environment has no variable NO_SUCH',
-    'gateway.yaml:6:1: colour: unknown key (known here: listen, ops, admin, admin_token, timezone, month, ledger, policies, rates, markup, catalog, prices, providers, models, aliases, plans, accounts, keys, limits, timeout, drain_timeout, tls, log)',
+    'gateway.yaml:6:1: colour: unknown key (known here: listen, ops, admin, admin_token, timezone, month, ledger, policies, rates, markup, catalog, prices, providers, models, aliases, plans, accounts, keys, limits, timeout, workers, drain_timeout, tls, log)',
   ])
 })

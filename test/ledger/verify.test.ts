@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { Cells } from '../../src/ledger/cells.js'
+import { DailySums } from '../../src/ledger/daily-sums.js'
 import { Records } from '../../src/ledger/records.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { Verification } from '../../src/ledger/verify.js'
@@ -218,4 +219,14 @@ t.test('a counter that is not found by its name, since the index has lost it, is
   t.strictSame(await new Verification(db, cells, records, NONE_PRUNED, new Wallets(db)).run(async () => {}), [
     { what: 'tokens of key:b, day from 0: in the index', expected: '2', found: 'null' },
   ])
+})
+
+t.test('what pruned records have posted is told where it is no amount', async t => {
+  const { db, cells, records } = books(t)
+  // As in a damaged file: else the table would not take it.
+  db.exec(
+    'DROP TABLE pruned_counters; CREATE TABLE pruned_counters (id INTEGER PRIMARY KEY, posted); INSERT INTO pruned_counters VALUES (7, 1.5)',
+  )
+  const run = new Verification(db, cells, records, new DailySums(db), new Wallets(db)).run(async () => {})
+  await t.rejects(run, { message: "the ledger's file is damaged: pruned records have posted 1.5 on counter 7" })
 })

@@ -124,6 +124,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
     why: 'looks for one chunk more, and finds it empty',
   },
   {
+    file: 'src/ledger/credit-check.ts',
+    original: '++compared',
+    replacement: '--compared',
+    why: 'a count from 0 down meets the same multiples',
+  },
+  {
     file: 'src/ledger/verify.ts',
     original: '++looked',
     replacement: '--looked',
@@ -138,6 +144,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'src/ledger/verify.ts',
     original: 'cell === posted',
+    replacement: 'false',
+    why: 'what is the same is no difference, however often it is compared',
+  },
+  {
+    file: 'src/ledger/verify.ts',
+    original: 'known === id',
     replacement: 'false',
     why: 'what is the same is no difference, however often it is compared',
   },
