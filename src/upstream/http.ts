@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { buildConnector, Client, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { ProviderSettings } from '../config/config.js'
 import { type Connection, Connections } from './connections.js'
 import type { Delivery, Receiver, Transport, TransportFailure, TransportRequest } from './providers/provider.js'
 import { type Connector, type Line, Sockets } from './sockets.js'
 import { tunnel } from './tunnel.js'
+import { buildConnector, Client } from './undici.js'
 
 /** The most that the header of a provider's answer may have, in bytes. */
 const HEADER_BYTES_MAX = 64 * 1024
