@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { createSecureContext } from 'node:tls'
 import { deserialize, serialize } from 'node:v8'
 import { underWay } from '../admin/live.js'
 import { steady, systemClock } from '../clock.js'
@@ -194,6 +195,8 @@ export class Worker {
     await this.#abandon()
     try {
       const config = share(whole, workers)
+      // A switch can not fail any more.
+      if (config.tls !== null) createSecureContext({ cert: config.tls.cert_pem, key: config.tls.key_pem, ca: config.tls.client_ca?.pem })
       this.#prepared = await setUp(config, await kindsOf(config), facts, serving.runtime)
       this.#say({ kind: 'prepared', problem: null })
     } catch (error) {

