@@ -1,4 +1,5 @@
 import { startAdmin } from '../../../dist/src/admin/admin.js'
+import { underWay } from '../../../dist/src/admin/live.js'
 import { loadConfig } from '../../../dist/src/config/load.js'
 import { Recent } from '../../../dist/src/telemetry/recent.js'
 import { Health } from '../../../dist/src/upstream/health.js'
@@ -22,6 +23,7 @@ const admin = await startAdmin({
   token: () => token,
   recent,
   serving: { runtime: { config }, live: [], draining: false },
+  underWay: () => underWay([]),
   ledger: { stats: () => ({ open_holds: 12, held_rial: 12345n, oldest_hold_at: Date.now() - 4000, bytes: 0, wal_bytes: 0 }) },
   health: new Health(),
   clock,
