@@ -28,6 +28,8 @@ const FILES = [
     'accounts',
     'batch',
     'sqlite',
+    'reports',
+    'open-holds',
     'verify',
     'usage',
     'windows',
