@@ -34,6 +34,18 @@ t.test('what is held is told while it is, and no longer', async t => {
   t.strictSame(told(), [0, 0n, null])
 })
 
+t.test('recovery of some ends those alone, and of them only what is open', async t => {
+  const ledger = await opened(t)
+  for (const id of ['r1', 'r2', 'r3']) await hold(ledger, id)
+  await ledger.void('r3', endingRecord())
+  const ids = async (found: Promise<{ readonly id: string }[]>) => (await found).map(({ id }) => id)
+  t.strictSame(await ids(ledger.recover(AT + 1, new Set(['r1', 'r3', 'another']))), ['r1'])
+  t.strictSame(await ids(ledger.open()), ['r2'])
+  t.strictSame(await ids(ledger.records({ state: 'recovered' })), ['r1'])
+  t.strictSame(await ids(ledger.recover(AT + 1, new Set())), [])
+  t.strictSame(await ids(ledger.recover(AT + 1)), ['r2'])
+})
+
 t.test('open holds are told oldest first, those of one moment by their ids, however they came', async t => {
   for (const ids of ['r1 r2 r3', 'r3 r2 r1', 'r2 r3 r1']) {
     const ledger = await opened(t)
