@@ -29,3 +29,20 @@ t.test('a hold is sized by the upper factor, a charge without usage by the likel
   )
   t.strictSame(charge(bounded, calibrations), charge(target, calibrations), 'nobody pays for a bound')
 })
+
+t.test('each figure is the most of all targets, be it of the first or of the last', async t => {
+  const calibrations = new Calibrations(
+    [],
+    async () => {},
+    () => {},
+  )
+  // Untaught, with a bound, so that the input is held as it is.
+  const target = (input: number, output: number, rial: bigint) => {
+    const model = sampleModel({ price: { input: 0n, cached_input: 0n, output: 0n, request: rial } })
+    return { name: model.id, weight: 1, rank: 0, model, body: {}, estimate: { input, output }, bound: input }
+  }
+  const targets = [target(10, 50, 7n), target(30, 5, 9n), target(20, 20, 3n)]
+  const most = { estimate: { input: 30, output: 50 }, estimateRial: 9n }
+  t.strictSame(sizeOf(targets, calibrations), most)
+  t.strictSame(sizeOf([...targets].reverse(), calibrations), most)
+})

@@ -10,8 +10,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   { file: 'policies/rate.ts', original: 'left > 0n', replacement: 'left >= 0n', why: '0 is 0 on both sides' },
   {
     file: 'src/settlement.ts',
-    original: 'end.cost > held',
-    replacement: 'end.cost >= held',
+    original: 'charged > held',
+    replacement: 'charged >= held',
     why: 'what is left over when both are the same is 0, too',
   },
   {
@@ -19,6 +19,24 @@ export const EQUIVALENT: readonly Equivalent[] = [
     original: 'rial > estimateRial',
     replacement: 'rial >= estimateRial',
     why: 'the same figure takes the place of itself',
+  },
+  {
+    file: 'src/sizing.ts',
+    original: 'input > most.input',
+    replacement: 'input >= most.input',
+    why: 'the same figure takes the place of itself',
+  },
+  {
+    file: 'src/sizing.ts',
+    original: 'output > most.output',
+    replacement: 'output >= most.output',
+    why: 'the same figure takes the place of itself',
+  },
+  {
+    file: 'src/ledger/open-holds.ts',
+    original: 'place === undefined',
+    replacement: 'false',
+    why: 'at no place there is no hold',
   },
   { file: 'src/refusal.ts', original: 'status === undefined', replacement: 'false', why: 'an option that is undefined is as good as none' },
   {
