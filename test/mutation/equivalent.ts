@@ -15,6 +15,42 @@ export const EQUIVALENT: readonly Equivalent[] = [
     why: 'what is left over when both are the same is 0, too',
   },
   {
+    file: 'policies/auth.ts',
+    original: 'key === undefined',
+    replacement: 'false',
+    why: 'whatever is remembered, the answer is the same: what is not is looked up anew',
+  },
+  {
+    file: 'policies/auth.ts',
+    original: 'remembered.size >= REMEMBERED_MAX',
+    replacement: 'remembered.size > REMEMBERED_MAX',
+    why: 'whatever is remembered, the answer is the same: what is not is looked up anew',
+  },
+  {
+    file: 'policies/auth.ts',
+    original: 'remembered.size >= REMEMBERED_MAX',
+    replacement: 'remembered.size < REMEMBERED_MAX',
+    why: 'whatever is remembered, the answer is the same: what is not is looked up anew',
+  },
+  {
+    file: 'policies/auth.ts',
+    original: 'remembered.size >= REMEMBERED_MAX',
+    replacement: 'true',
+    why: 'whatever is remembered, the answer is the same: what is not is looked up anew',
+  },
+  {
+    file: 'policies/auth.ts',
+    original: 'remembered.size >= REMEMBERED_MAX',
+    replacement: 'false',
+    why: 'whatever is remembered, the answer is the same: what is not is looked up anew',
+  },
+  {
+    file: 'src/metering/price.ts',
+    original: 'text === undefined',
+    replacement: 'true',
+    why: 'the text is made anew, and is the same',
+  },
+  {
     file: 'src/sizing.ts',
     original: 'rial > estimateRial',
     replacement: 'rial >= estimateRial',
@@ -97,6 +133,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   { file: 'src/ledger/reports.ts', original: 'from !== undefined', replacement: 'true', why: 'others get a turn at the end, too' },
   { file: 'src/ledger/sqlite.ts', original: 'a.id < b.id', replacement: 'a.id <= b.id', why: 'no two have one id' },
+  { file: 'src/ledger/reports.ts', original: 'a.id < b.id', replacement: 'a.id <= b.id', why: 'no two have one id' },
   {
     file: 'src/ledger/reports.ts',
     original: 'all.length > limit',
