@@ -316,7 +316,8 @@ export class Crew {
     const change = new Map<string, number>()
     for (const [surface, count] of now?.gathered.inFlight ?? []) change.set(surface, count)
     for (const [surface, count] of before?.gathered.inFlight ?? []) change.set(surface, (change.get(surface) ?? 0) - count)
-    for (const [surface, by] of change) if (by !== 0) this.#facts.metrics.inFlight(surface, by)
+    // Of one that came and went between two tellings, too: its series is 0 from then on, as in one process.
+    for (const [surface, by] of change) this.#facts.metrics.inFlight(surface, by)
   }
 
   /** A worker has ended. Unless it was to, another one takes its post. */
