@@ -38,9 +38,9 @@ export class OpenHolds {
     this.#rial += hold.record.held_rial
   }
 
-  /** One that is there. */
   remove(hold: Held): void {
-    const place = this.#places.get(hold.id) as number
+    const place = this.#places.get(hold.id)
+    if (place === undefined) return
     this.#places.delete(hold.id)
     this.#holds[place] = undefined
     this.#free.push(place)

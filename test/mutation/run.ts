@@ -43,7 +43,7 @@ const FILES = [
 
 /** Those that are fast come first: most mutants get no further. */
 const TESTS = [
-  ...['settlement', 'settlement-boundaries', 'sizing', 'refusal', 'refusal-boundaries', 'metering/price'],
+  ...['settlement', 'settlement-boundaries', 'sizing', 'in-flight', 'refusal', 'refusal-boundaries', 'metering/price'],
   ...['auth', 'rate', 'budget', 'concurrency-claims', 'shipped'].map(name => `policies/${name}`),
   ...[
     'parts',
