@@ -269,7 +269,7 @@ const FAILURES: readonly (readonly [name: string, script: Script, expected: Refu
 function config(url: string): string {
   return `${yaml(url, {
     // One try each, and none is spared for what the one before it met.
-    provider: 'health: off, timeout: {connect: 1s, first_byte: 300ms, idle: 300ms, total: 5s}',
+    provider: 'health: off, timeout: {connect: 1s, first_byte: 1500ms, idle: 300ms, total: 5s}',
     model: 'attempts: 1',
     more: `
   off: {account: acme, plan: p, secret: mgk_disabled, disabled: true}
