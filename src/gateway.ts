@@ -11,7 +11,6 @@ import type { Inner } from './http/inner.js'
 import { type Listener, listen } from './http/listener.js'
 import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
-import { requestIds, ulids } from './ids.js'
 import { keepRetention } from './keep-retention.js'
 import { lasting } from './lasting.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
@@ -19,9 +18,9 @@ import type { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
 import { Calibrations } from './metering/calibrations.js'
-import { Offload } from './offload/offload.js'
 import { readConfig } from './read-config.js'
 import type { Runtime, Services } from './runtime.js'
+import { createServices } from './services.js'
 import { Serving } from './serving.js'
 import { closeRuntime, type SetUpFacts, setUp } from './set-up.js'
 import { collect } from './telemetry/gauges.js'
@@ -30,7 +29,6 @@ import { labelsOf } from './telemetry/labels.js'
 import type { Log } from './telemetry/log.js'
 import { createMetrics, type Metrics } from './telemetry/metrics.js'
 import { Recent } from './telemetry/recent.js'
-import { Drains } from './upstream/drains.js'
 import { Health } from './upstream/health.js'
 import { VERSION } from './version.js'
 import type { Crew } from './workers/crew.js'
@@ -110,8 +108,6 @@ export class Gateway {
       })
       undo.unshift(() => ledger.close())
       const recovered = await ledger.recover(clock.now())
-      const newId = requestIds(ulids())
-      const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
       const health = new Health(report => {
         tellHealth(report, log)
         showTargets()
@@ -121,23 +117,7 @@ export class Gateway {
       }
       let crew: Crew | null = null
       const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
-      const services: Services = {
-        ledger,
-        clock,
-        newId,
-        drains: new Drains(),
-        health,
-        random: Math.random,
-        bodies: new Room(),
-        offload: new Offload(),
-        calibrations,
-        counted: (model, counter, counted) => {
-          metrics?.tokenizer(model.id, counted.kind)
-          if (counted.kind === 'timeout' || counted.kind === 'failed')
-            log.warn(`tokenizer ${counter.use} did not count: ${counted.reason}; its estimate is held`, { model: model.id })
-        },
-        fault,
-      }
+      const services = createServices({ ledger, clock, log, health, calibrations, bodies: new Room(), metrics: () => metrics })
       const facts: SetUpFacts = { ledger, log, services }
       const runtime = await setUp(config, providers, facts)
       // Not closed over: what lives on here would keep the first config with it.
@@ -173,7 +153,7 @@ export class Gateway {
               tls: config.tls,
               connectionsMax: config.limits.connections,
               handle: serving.handle,
-              newId: () => newId(clock.now()),
+              newId: () => services.newId(clock.now()),
             })
           : serving
       undo.unshift(() => listener.close())

@@ -1,5 +1,20 @@
 import { AMOUNT_MAX, type Cell } from './cells.js'
-import type { Amount, Ends, Hold, Settlement } from './ledger.js'
+import type { Amount, Claim, Counter, Ends, Hold, Reading, Settlement } from './ledger.js'
+
+/** A claim with the counter that it is asked of, and its ceiling as it is now. */
+export interface Asked {
+  readonly claim: Claim
+  readonly cell: Cell
+  readonly ceiling: Amount | null
+}
+
+export function readingOf({ claim, cell, ceiling }: Asked): Reading {
+  return reading(claim.counter, cell, ceiling)
+}
+
+export function reading(counter: Counter, { posted, pending }: Cell, ceiling: Amount | null): Reading {
+  return { counter, ceiling, posted, pending }
+}
 
 /** What an open hold has pending on one counter, its claims of one kind added up. */
 export interface Part {

@@ -3,7 +3,7 @@ import type Database from 'better-sqlite3'
 import { type AccountBook, Accounts, available, type Booking, sameCredit } from './accounts.js'
 import { Batches, type ObserveCommit, type Store } from './batch.js'
 import { type CalibrationBook, CalibrationTable, type KeptCalibration } from './calibration-book.js'
-import { AMOUNT_MAX, type Cell, Cells } from './cells.js'
+import { AMOUNT_MAX, Cells } from './cells.js'
 import { accountOf, accountRial } from './counters.js'
 import { DailySums } from './daily-sums.js'
 import { explained, isBroken } from './file-errors.js'
@@ -11,7 +11,6 @@ import type {
   Admission,
   Amount,
   Ceiling,
-  Claim,
   Counter,
   Credit,
   Difference,
@@ -29,7 +28,7 @@ import type {
 } from './ledger.js'
 import { type FileOptions, openFile } from './open-file.js'
 import { type Held, OpenHolds } from './open-holds.js'
-import { checkAmount, checkPosted, claimed, type Part, postedBy } from './parts.js'
+import { type Asked, checkAmount, checkPosted, claimed, type Part, postedBy, reading, readingOf } from './parts.js'
 import { type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
 import { Reports } from './reports.js'
@@ -165,9 +164,7 @@ class FileLedger implements SqliteLedger {
   }
 
   credit(credit: Credit): Promise<'credited' | 'already_credited'> {
-    return this.#batches.run(() => {
-      return this.#credit(credit) ? 'credited' : 'already_credited'
-    })
+    return this.#batches.run(() => (this.#credit(credit) ? 'credited' : 'already_credited'))
   }
 
   read(counters: readonly Counter[]): Promise<Reading[]> {
@@ -384,19 +381,4 @@ class FileLedger implements SqliteLedger {
     this.#writes = 0
     return this.#file.tidy(writes)
   }
-}
-
-/** A claim with the counter that it is asked of, and its ceiling as it is now. */
-interface Asked {
-  readonly claim: Claim
-  readonly cell: Cell
-  readonly ceiling: Amount | null
-}
-
-function readingOf({ claim, cell, ceiling }: Asked): Reading {
-  return reading(claim.counter, cell, ceiling)
-}
-
-function reading(counter: Counter, { posted, pending }: Cell, ceiling: Amount | null): Reading {
-  return { counter, ceiling, posted, pending }
 }

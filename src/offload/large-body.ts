@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { checkBytes, decoded, parseBody, parseJson, parseObject, type Quoted } from '../http/body.js'
 import type { Json, JsonObject } from '../json.js'
+import { filled, lengthOf } from '../pieces.js'
 
 /**
  * A large body. What makes one large is nearly always a few long strings, and those are neither parsed nor written again: a word of ours
@@ -36,13 +37,8 @@ export class LargeBody {
       const { from, to } = this.#long[Number(part)] as Quoted
       return this.#bytes.subarray(from, to + 1)
     })
-    const written = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
-    let at = 0
-    for (const piece of pieces) {
-      written.set(piece, at)
-      at += piece.length
-    }
-    return written
+    // Not of the memory that small buffers share: it may change hands.
+    return filled(Buffer.allocUnsafeSlow(lengthOf(pieces)), pieces)
   }
 
   /** The string that a word stands for. */

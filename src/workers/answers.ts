@@ -18,10 +18,6 @@ const ENDINGS: readonly Ending[] = ['ended', 'already_ended', 'unknown']
 export class AnswerWriter {
   #entries: unknown[] = []
 
-  get empty(): boolean {
-    return this.#entries.length === 0
-  }
-
   /** All that was written since it was last taken, as one text. */
   take(): string {
     const text = JSON.stringify(this.#entries)

@@ -14,6 +14,7 @@ import type { Recent } from '../telemetry/recent.js'
 import type { Report } from '../upstream/health.js'
 import { merged, mergedChecks } from './health.js'
 import type { Order, Tidings, Word } from './messages.js'
+import { Post } from './post.js'
 import { WorkerProcess } from './worker-process.js'
 
 /** Before one that ended too soon is started again; it doubles each time. Milliseconds. */
@@ -27,6 +28,9 @@ const PREPARE_MS = 30_000
 const END_MS = 5_000
 /** For workers to tell what has happened, before a scrape goes on without. Milliseconds. */
 const TELL_MS = 1_000
+/** How often it is looked whether each worker still answers; and so often in a row it may not have. Counted in looks: who stood still may have been this process. */
+const LOOK_MS = 2_000
+const SILENT_MAX = 10
 
 export interface CrewFacts {
   readonly ledger: SqliteLedger
@@ -39,22 +43,6 @@ export interface CrewFacts {
   readonly released: (hold: OpenHold) => void
   /** What workers say of targets has changed, or may have. */
   readonly healthTold: () => void
-}
-
-/** The place of one worker, and who has it. */
-interface Post {
-  readonly number: number
-  process: WorkerProcess | null
-  state: 'starting' | 'up' | 'ended'
-  /** The config that it runs, or begins with. */
-  config: Config
-  since: number
-  pauseMs: number
-  tidings: Tidings | null
-  /** When those came, of the monotonic clock. */
-  told: number
-  /** Those who wait for a word of it; with `null` when it is gone. */
-  readonly waiting: Set<(word: Word | null) => void>
 }
 
 /**
@@ -74,6 +62,7 @@ export class Crew {
   #keeps = false
   #closing = false
   readonly #pauses = new Set<NodeJS.Timeout>()
+  readonly #looks = setInterval(() => this.#look(), LOOK_MS).unref()
 
   /** `runtime`: the owner's own, no request runs under it. Starts them, and resolves when all listen. Rejects with what one of them could not do, and leaves none running. */
   static async start(config: Config, runtime: Runtime, facts: CrewFacts): Promise<Crew> {
@@ -94,17 +83,7 @@ export class Crew {
     this.#config = config
     this.#runtime = runtime
     this.#port = config.listen.port
-    this.#posts = Array.from({ length: config.workers }, (_, i) => ({
-      number: i + 1,
-      process: null,
-      state: 'starting',
-      config,
-      since: 0,
-      pauseMs: 0,
-      tidings: null,
-      told: 0,
-      waiting: new Set(),
-    }))
+    this.#posts = Array.from({ length: config.workers }, (_, i) => new Post(i + 1, config))
   }
 
   get host(): string {
@@ -150,7 +129,7 @@ export class Crew {
   /** Makes all workers run this config. Rejects with what keeps one of them from it; then all go on as they were. */
   async change(config: Config): Promise<void> {
     const ready = this.#posts.filter(({ state }) => state === 'up')
-    const answers = await Promise.all(ready.map(post => this.#asked(post, { kind: 'prepare', config }, 'prepared', PREPARE_MS)))
+    const answers = await Promise.all(ready.map(post => post.asked({ kind: 'prepare', config }, 'prepared', PREPARE_MS)))
     const problems = answers.flatMap((answer, i) => {
       if (answer === 'late') return [`worker ${ready[i]?.number} has not made ready within ${PREPARE_MS / 1000} s`]
       return answer === null || answer.problem === null ? [] : [answer.problem]
@@ -165,7 +144,7 @@ export class Crew {
         // One that died meanwhile begins with this config, if it is not another one by now.
         if (answers[i] === null || answers[i] === 'late') return
         post.config = config
-        await this.#asked(post, { kind: 'switch' }, 'switched', PREPARE_MS)
+        await post.asked({ kind: 'switch' }, 'switched', PREPARE_MS)
       }),
     )
     this.#outdated()
@@ -185,7 +164,7 @@ export class Crew {
   /** Resolves when all workers have told what has happened so far, or have been too slow to. */
   async gather(): Promise<void> {
     const up = this.#posts.filter(({ state }) => state === 'up')
-    await Promise.all(up.map(post => this.#asked(post, { kind: 'tell' }, 'tidings', TELL_MS)))
+    await Promise.all(up.map(post => post.asked({ kind: 'tell' }, 'tidings', TELL_MS)))
   }
 
   /** As `Serving` does, in all of them. */
@@ -197,7 +176,7 @@ export class Crew {
       this.#posts.map(async post => {
         if (post.state === 'starting') post.process?.kill()
         if (post.state !== 'up') return
-        const drained = await this.#asked(post, { kind: 'drain', timeoutMs }, 'drained', timeoutMs + END_MS)
+        const drained = await post.asked({ kind: 'drain', timeoutMs }, 'drained', timeoutMs + END_MS)
         if (drained === 'late') post.process?.kill()
       }),
     )
@@ -207,13 +186,14 @@ export class Crew {
   async close(): Promise<void> {
     this.#keeps = false
     this.#closing = true
+    clearInterval(this.#looks)
     await Promise.all(
       this.#posts.map(async post => {
         if (post.process === null) return
         const late = setTimeout(() => post.process?.kill(), END_MS)
         if (post.state === 'up') post.process.tell({ kind: 'end' })
         else post.process.kill()
-        await this.#gone(post)
+        await post.gone()
         clearTimeout(late)
       }),
     )
@@ -237,6 +217,7 @@ export class Crew {
     // Those that are left share what the first was told; a free port of the system's is another one once none is left.
     if (this.#address.port !== 0 && this.#posts.every(({ state }) => state !== 'up')) this.#port = this.#address.port
     post.state = 'starting'
+    post.silent = 0
     post.config = this.#config
     post.since = clock.monotonic()
     const process = new WorkerProcess({
@@ -248,16 +229,7 @@ export class Crew {
       gone: (how, left) => this.#ended(post, how, left),
     })
     post.process = process
-    const begun = new Promise<void>((resolve, reject) => {
-      const hear = (word: Word | null): void => {
-        if (word !== null && word.kind !== 'listening' && word.kind !== 'failed') return
-        post.waiting.delete(hear)
-        if (word === null) reject(new Error(`worker ${post.number} ended before it had begun`))
-        else if (word.kind === 'failed') reject(Object.assign(new Error(word.message), word))
-        else resolve()
-      }
-      post.waiting.add(hear)
-    })
+    const begun = post.begun()
     const taught = calibrations.all()
     process.tell({
       kind: 'begin',
@@ -274,6 +246,7 @@ export class Crew {
 
   #heard(post: Post, word: Word): void {
     const { metrics, recent, calibrations, clock, healthTold } = this.#facts
+    post.silent = 0
     switch (word.kind) {
       case 'listening':
         if (this.#address.port === 0) this.#address = { host: word.host, port: word.port }
@@ -303,8 +276,19 @@ export class Crew {
       default:
         break
     }
-    for (const hear of [...post.waiting]) hear(word)
+    post.heard(word)
     if (word.kind === 'listening') this.#outdated()
+  }
+
+  /** A worker that hangs keeps its connections waiting, and is given new ones: it is ended, and another takes its place. */
+  #look(): void {
+    for (const post of this.#posts) {
+      if (post.process === null) continue
+      if (++post.silent > SILENT_MAX) {
+        this.#facts.log.error('a worker does not answer, and is ended', { worker: post.number, ms: SILENT_MAX * LOOK_MS })
+        post.process.kill()
+      } else if (post.silent > 1 && post.state === 'up') post.process.tell({ kind: 'tell' })
+    }
   }
 
   /** What is not as it should be by now: it began with a config that has been replaced, or on another free port than the rest. */
@@ -331,7 +315,7 @@ export class Crew {
     post.state = 'ended'
     post.process = null
     post.tidings = null
-    for (const hear of [...post.waiting]) hear(null)
+    post.heard(null)
     if (this.#closing) return
     metrics.worker(post.number, false)
     const lived = clock.monotonic() - post.since
@@ -355,44 +339,10 @@ export class Crew {
     this.#pauses.add(pause)
   }
 
-  /** Its next word of this kind. `null`: it ended first. */
-  #asked<Kind extends Word['kind']>(
-    post: Post,
-    order: Order,
-    kind: Kind,
-    patienceMs: number,
-  ): Promise<Extract<Word, { readonly kind: Kind }> | null | 'late'> {
-    return new Promise(resolve => {
-      const done = (answer: Extract<Word, { readonly kind: Kind }> | null | 'late'): void => {
-        clearTimeout(timer)
-        post.waiting.delete(hear)
-        resolve(answer)
-      }
-      const hear = (word: Word | null): void => {
-        if (word === null) done(null)
-        else if (word.kind === kind) done(word as Extract<Word, { readonly kind: Kind }>)
-      }
-      const timer = setTimeout(done, patienceMs, 'late')
-      post.waiting.add(hear)
-      post.process?.tell(order)
-    })
-  }
-
   async #kill(): Promise<void> {
     this.#closing = true
+    clearInterval(this.#looks)
     for (const { process } of this.#posts) process?.kill()
-    await Promise.all(this.#posts.map(post => this.#gone(post)))
-  }
-
-  #gone(post: Post): Promise<void> {
-    if (post.process === null) return Promise.resolve()
-    return new Promise(resolve => {
-      const hear = (word: Word | null): void => {
-        if (word !== null) return
-        post.waiting.delete(hear)
-        resolve()
-      }
-      post.waiting.add(hear)
-    })
+    await Promise.all(this.#posts.map(post => post.gone()))
   }
 }

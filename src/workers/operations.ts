@@ -56,10 +56,6 @@ export class OperationWriter {
     this.#max = max
   }
 
-  get empty(): boolean {
-    return this.#entries.length === 0
-  }
-
   /** All that was written since it was last taken, as one text. */
   take(): string {
     const text = JSON.stringify(this.#entries)

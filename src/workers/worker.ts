@@ -6,10 +6,9 @@ import { steady, systemClock } from '../clock.js'
 import type { Config } from '../config/config.js'
 import { type Listener, listen } from '../http/listener.js'
 import { BODIES_BYTES_MAX, Room } from '../http/room.js'
-import { requestIds, ulids } from '../ids.js'
 import { Calibrations } from '../metering/calibrations.js'
-import { Offload } from '../offload/offload.js'
 import type { Runtime, Services } from '../runtime.js'
+import { createServices } from '../services.js'
 import { Serving } from '../serving.js'
 import { closeRuntime, type SetUpFacts, setUp } from '../set-up.js'
 import { targetNames, tellHealth } from '../telemetry/health.js'
@@ -18,7 +17,6 @@ import { createLog, droppedLine, type Log } from '../telemetry/log.js'
 import { createMetrics, type Metrics } from '../telemetry/metrics.js'
 import { createOutput } from '../telemetry/output.js'
 import { Recent } from '../telemetry/recent.js'
-import { Drains } from '../upstream/drains.js'
 import { Health } from '../upstream/health.js'
 import { loadNamedProviders } from '../upstream/kinds.js'
 import type { Provider } from '../upstream/providers/provider.js'
@@ -122,8 +120,6 @@ export class Worker {
     const config = share(whole, workers)
     const log = this.#log(form, config)
     const clock = steady(systemClock, now)
-    const newId = requestIds(ulids())
-    const fault: Services['fault'] = (message, error, fields) => log.error(message, { ...fields, error })
     const health = new Health(report => tellHealth(report, log))
     const calibrations = new Calibrations(
       taught,
@@ -131,23 +127,15 @@ export class Worker {
       () => {},
       sample => teller.learned(sample),
     )
-    const services: Services = {
+    const services = createServices({
       ledger: this.#ledger,
       clock,
-      newId,
-      drains: new Drains(),
+      log,
       health,
-      random: Math.random,
-      bodies: new Room(Math.floor(BODIES_BYTES_MAX / workers)),
-      offload: new Offload(),
       calibrations,
-      counted: (model, counter, counted) => {
-        metrics.tokenizer(model.id, counted.kind)
-        if (counted.kind === 'timeout' || counted.kind === 'failed')
-          log.warn(`tokenizer ${counter.use} did not count: ${counted.reason}; its estimate is held`, { model: model.id })
-      },
-      fault,
-    }
+      bodies: new Room(Math.floor(BODIES_BYTES_MAX / workers)),
+      metrics: () => metrics,
+    })
     const facts: SetUpFacts = { ledger: this.#ledger, log, services, opened: true }
     const runtime = await setUp(config, await kindsOf(config), facts)
     const metrics = createMetrics({
@@ -174,7 +162,7 @@ export class Worker {
       connectionsMax: config.limits.connections,
       shared: true,
       handle: serving.handle,
-      newId: () => newId(clock.now()),
+      newId: () => services.newId(clock.now()),
     })
     this.#parts = { workers, facts, services, metrics, serving, listener, log, recent, teller }
     this.#watch(watched, this.#parts)

@@ -164,6 +164,25 @@ t.test('kill -9 of a worker: its streams are cut and its holds released, the oth
   })
 })
 
+t.test('a worker that hangs is ended, what it has open is cut and released, and another takes its place', async t => {
+  const streams = held()
+  const up = await provider(t, streams.script)
+  const running = await gateway(t, two(up.url))
+  const talks = await begin(running, 2)
+  const [first, second] = workersOf(running)
+  process.kill(first as number, 'SIGSTOP')
+  t.match(await running.line('a worker does not answer, and is ended'), { level: 'error', ms: 20_000 })
+  await running.line('a worker has taken the place of one that had ended')
+  const { request_id } = await running.line(RELEASED)
+  const ids = await Promise.all(talks.map(idOf))
+  t.equal(await talks[ids.indexOf(request_id)]?.ended, 'cut')
+  const workers = workersOf(running)
+  t.ok(workers.length === 2 && workers.includes(second as number) && !lives(first as number))
+  for (const stream of streams.streams) stream.finish(USAGE)
+  t.equal(await talks[1 - ids.indexOf(request_id)]?.ended, 'whole')
+  t.equal(await running.stop(), 0)
+})
+
 t.test('kill -9 of the owner: its workers end with it, and the next start has file and port', async t => {
   const streams = held()
   const up = await provider(t, streams.script)
