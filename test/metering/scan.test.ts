@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { type Profiler, Session } from 'node:inspector'
+import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t from 'tap'
 import { CLASSES, LETTERS as PLACES, UPPER } from '../../src/metering/characters.js'
@@ -33,6 +36,55 @@ const piece = fc.oneof(
   fc.string({ unit: of('aB9 \n\t.éÉжی\u200c漢か가🙂\ud800\udc00\u0301ހሀﷺ٣๓\r=_-'), maxLength: 80 }),
 )
 const mixed = fc.array(piece, { maxLength: 14 }).map(pieces => pieces.join(''))
+
+/** What the compiler makes one loop of, and what that calls. */
+const WAYS = [
+  'scanStretch',
+  'longWord',
+  'followsSign',
+  'inRunAt',
+  'countSigns',
+  'countOther',
+  'encodedEnd',
+  'countEncoded',
+  'count',
+  'note',
+]
+
+t.test('before the first scan each way of it is gone, so that none is left out when it is compiled', async t => {
+  const ways = covered(() => scan('', rates, LETTERS))
+    .filter(({ url }) => /\/src\/metering\/(scan|signs|encoded|counts)\.js$/.test(url))
+    .flatMap(({ url, functions }) => {
+      const source = readFileSync(fileURLToPath(url), 'utf8')
+      return functions.map(({ functionName, ranges }) => ({
+        name: functionName,
+        left: ranges.filter(({ count }) => count === 0).map(({ startOffset, endOffset }) => source.slice(startOffset, endOffset)),
+      }))
+    })
+    .filter(({ name }) => WAYS.includes(name))
+  t.same(ways.map(({ name }) => name).sort(), [...WAYS].sort())
+  t.same(
+    ways.flatMap(({ left }) => left),
+    ['continue;'],
+    'but the one that no text takes',
+  )
+})
+
+function covered(work: () => void): readonly Profiler.ScriptCoverage[] {
+  const session = new Session()
+  session.connect()
+  session.post('Profiler.enable')
+  session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
+  work()
+  let scripts: readonly Profiler.ScriptCoverage[] = []
+  session.post('Profiler.takePreciseCoverage', (error, { result }) => {
+    if (error !== null) throw error
+    scripts = result
+  })
+  session.post('Profiler.stopPreciseCoverage')
+  session.disconnect()
+  return scripts
+}
 
 t.test('costs to the hundredth what a plain scan says: the texts of the fixture, alone and together', async t => {
   for (const text of texts) t.ok(same(text), text.slice(0, 40))
