@@ -7,8 +7,9 @@ import { GatewayError } from './errors.js'
 import { isObject, type JsonObject } from './json.js'
 import type { Ledger } from './ledger/ledger.js'
 import type { Windows } from './ledger/windows.js'
+import { POLICIES } from './paths.js'
 import { placed } from './placed.js'
-import { importPlugin, names, POLICIES } from './plugin.js'
+import { importPlugin, names } from './plugin.js'
 import type { Host, Policy, PolicyFactory } from './policy.js'
 
 export interface ChainFacts {

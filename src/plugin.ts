@@ -101,6 +101,3 @@ function entryOf(exports: unknown): string | undefined {
   }
   return undefined
 }
-
-/** The folder of the gateway's own policies. */
-export const POLICIES = new URL('../policies/', import.meta.url)

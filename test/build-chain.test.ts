@@ -5,7 +5,8 @@ import { buildChain } from '../src/build-chain.js'
 import type { Config } from '../src/config/config.js'
 import { ConfigError } from '../src/config/problems.js'
 import { GatewayError } from '../src/errors.js'
-import { importPlugin, names, POLICIES } from '../src/plugin.js'
+import { POLICIES } from '../src/paths.js'
+import { importPlugin, names } from '../src/plugin.js'
 import { AT, asked, host, keyOf, tehran } from './support/exchanges.js'
 
 type Files = Parameters<Test['testdir']>[0]

@@ -11,7 +11,7 @@ import { loadKinds } from '../src/upstream/kinds.js'
 import { documents } from './documents.js'
 import { gateway, yaml } from './support/gateway.js'
 import { anchors, blocks, links, prose } from './support/markdown.js'
-import { BIN, FIXTURES, ROOT } from './support/paths.js'
+import { FIXTURES, programFile, ROOT } from './support/paths.js'
 import { bare, endAll, listening } from './support/program.js'
 import { provider } from './support/provider.js'
 
@@ -49,7 +49,7 @@ t.test('links lead to files and headings that exist', async t => {
 
 t.test('files that the documents name exist', async t => {
   for (const document of DOCUMENTS) {
-    for (const [, path = ''] of prose(text(document)).matchAll(/`((?:\.ci|config|policies|src|test|dist)\/[\w./-]*)`/g)) {
+    for (const [, path = ''] of prose(text(document)).matchAll(/`((?:\.ci|config|policies|src|test|dist|lib)\/[\w./-]*)`/g)) {
       t.ok(existsSync(ROOT + path), `${document}: ${path}`)
     }
   }
@@ -75,7 +75,8 @@ t.test('scripts, verbs and files of shell blocks exist', async t => {
     for (const [, script = ''] of words.matchAll(/npm run ([\w-]+)/g))
       t.ok(script in scripts, `${at}: package.json has the script ${script}`)
     for (const [, verb = ''] of words.matchAll(/model-gateway ([a-z]+)/g)) t.ok(verbs.includes(verb), `${at}: there is a verb ${verb}`)
-    for (const [path] of words.matchAll(/\bdist\/[\w./-]+\.js\b|(?<=^|\s)\.ci\/\w+/gm)) t.ok(existsSync(ROOT + path), `${at}: ${path}`)
+    for (const [path] of words.matchAll(/\b(?:dist|lib)\/[\w./-]+\.js\b|(?<=^|\s)\.ci\/\w+/gm))
+      t.ok(existsSync(ROOT + path), `${at}: ${path}`)
   }
 })
 
@@ -143,7 +144,7 @@ t.test('what the documents say can be run can be run', async t => {
   const run = promisify(execFile)
   const program = join(running.folder, 'bin')
   mkdirSync(program, { recursive: true })
-  writeFileSync(join(program, 'model-gateway'), `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`, { mode: 0o755 })
+  writeFileSync(join(program, 'model-gateway'), `#!/bin/sh\nexec "${process.execPath}" "${programFile()}" "$@"\n`, { mode: 0o755 })
   const { NODE_OPTIONS: _, ...own } = process.env
   const env = { ...own, SECRET: 'test', PATH: `${program}:${process.env.PATH}` }
   t.ok(blocksOf('sh', 'run').length > 2 && blocksOf('js', 'run').length > 0, 'there are some')

@@ -1,13 +1,13 @@
 /*
  * Runs the test files: `node dist/test/run.js [part of a file's name]…`. Each is a process of its own, without the loaders that tap's own runner puts
  * into every one of them (0.5 s of the processor's time each, which for 160 files was a quarter of all). What waits for times and processes, `promises/`, runs
- * beside what computes. What a file has said is kept in .tap/test-results, and shown where it has failed; exits 1 then.
+ * beside what computes. A bundle that is older than the code is refused: exits 2. What a file has said is kept in .tap/test-results, and shown where it has failed; exits 1 then.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
-import { ROOT } from './support/paths.js'
+import { programFile, ROOT } from './support/paths.js'
 
 const RESULTS = join(ROOT, '.tap/test-results')
 const TIMEOUT_MS = 10 * 60_000
@@ -54,6 +54,12 @@ async function run(file: string): Promise<Result> {
   }
 }
 
+try {
+  programFile()
+} catch (error) {
+  console.log((error as Error).message)
+  process.exit(2)
+}
 rmSync(RESULTS, { recursive: true, force: true })
 const files = testFiles(process.argv.slice(2))
 const waiting = files.filter(file => file.includes('/promises/'))

@@ -5,12 +5,26 @@ import { ROOT } from './support/paths.js'
 
 /** From the ground up: what is compiled into a file may come from an earlier line, or from its own. Types may come from anywhere. */
 const ORDER = [
-  ['errors', 'json', 'pieces', 'clock', 'in-flight', 'deadline', 'ids', 'version', 'secret', 'placed', 'policy', 'commands/command'],
+  [
+    'errors',
+    'json',
+    'pieces',
+    'clock',
+    'in-flight',
+    'deadline',
+    'ids',
+    'version',
+    'secret',
+    'placed',
+    'paths',
+    'policy',
+    'commands/command',
+  ],
   ['checks', 'documents'],
   ['config', 'ledger', 'metering', 'http'],
   ['exchange', 'endpoints', 'upstream'],
   ['understand', 'sizing', 'settlement', 'refusal', 'chain', 'plugin', 'runtime'],
-  ['build-chain', 'counting', 'read-config', 'set-up', 'lasting', 'keep-retention', 'offload', 'telemetry', 'policies'],
+  ['build-chain', 'counting', 'read-config', 'set-up', 'lasting', 'keep-retention', 'offload', 'services', 'telemetry', 'policies'],
   ['lifecycle'],
   ['serving', 'control'],
   ['admin'],
@@ -65,6 +79,13 @@ t.test('imports go one way', async t => {
   for (const file of files) {
     t.not(rank(file), -1, `${file} has its place`)
     for (const other of imports(file)) t.ok(rank(other) <= rank(file), `${file} imports ${other}`)
+  }
+})
+
+t.test('one file alone says where files lie: in the bundle, others are not where they were written', async t => {
+  for (const file of files.filter(file => file !== 'src/paths.ts')) {
+    const rest = readFileSync(join(ROOT, file), 'utf8').replaceAll('createRequire(import.meta.url)', '')
+    t.notMatch(rest, /\bimport\.meta\b/, file)
   }
 })
 

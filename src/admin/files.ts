@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Reply } from '../http/inner.js'
+import { PACKAGE } from '../paths.js'
 
 /** Where the page's files lie, in a clone as in the package: they are plain, and nothing compiles them. */
-export const FOLDER = new URL('../../../src/admin/page/', import.meta.url)
+export const FOLDER = new URL('src/admin/page/', PACKAGE)
 
 const TYPES = { 'index.html': 'text/html', 'page.css': 'text/css', 'page.js': 'text/javascript' } as const
 /** The page decides by its address what it shows. */

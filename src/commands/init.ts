@@ -2,6 +2,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { DEMO_SECRET, sha256Of } from '../config/keys.js'
+import { PACKAGE } from '../paths.js'
 import { newSecret } from '../secret.js'
 import { json } from '../terminal/data.js'
 import { COMMON, type Flags, noMore, optionsHelp, readFlags } from '../terminal/flags.js'
@@ -23,8 +24,6 @@ its SHA-256. Asks nothing. FILE is gateway.yaml unless it is given.
 
 ${optionsHelp(flags)}
 `
-
-const PACKAGE = new URL('../../../', import.meta.url)
 
 export async function run(args: string[], io: Io): Promise<number> {
   const {

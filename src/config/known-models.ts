@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
+import { PACKAGE } from '../paths.js'
 import type { ModelDraft } from './draft.js'
 
 /** What is certain of a well-known model; what is absent is not known. */
 export type KnownModel = Partial<Pick<ModelDraft, 'max_output_tokens' | 'context' | 'cap' | 'parameters' | 'surfaces'>>
 
-const FOLDER = new URL('../../../config/models/', import.meta.url)
+const FOLDER = new URL('config/models/', PACKAGE)
 
 /** What is known of providers' models: `config/models/<name>.yaml`. Each file is read when it is first asked for. */
 export class KnownModels {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { JsonObject } from '../json.js'
+import { PACKAGE } from '../paths.js'
 import type { Config, KindInfo } from './config.js'
 import { type Document, readDocument } from './document.js'
 import type { Draft, ModelDraft } from './draft.js'
@@ -87,7 +88,7 @@ export function loadConfig(file: string, options: LoadOptions): Loaded {
 
 /** The schema of gateway.yaml, as it is shipped beside the code. */
 export function readSchema(): JsonObject {
-  return JSON.parse(readFileSync(new URL('../../../config/gateway.schema.json', import.meta.url), 'utf8')) as JsonObject
+  return JSON.parse(readFileSync(new URL('config/gateway.schema.json', PACKAGE), 'utf8')) as JsonObject
 }
 
 /** A model of which nothing is said. */

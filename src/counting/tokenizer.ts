@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { SRC } from '../paths.js'
 import type { CountWork, FromTokenizer, ToTokenizer } from './messages.js'
 
 /** What a module said of a request, or why it did not. `resting`: it failed so often that it is not asked for a while. */
@@ -80,7 +81,7 @@ export class Tokenizer {
 
   #start(): Worker {
     // Nothing of the gateway's: neither its secrets nor its output, where a prompt could end up.
-    const worker = new Worker(new URL('./thread.js', import.meta.url), {
+    const worker = new Worker(new URL('counting/thread.js', SRC), {
       workerData: this.#url.href,
       env: {},
       execArgv: [],

@@ -7,6 +7,8 @@ import { NO_USAGE, type Usage } from './usage.js'
 
 /** Characters of output that are kept before they are counted. */
 const UNCOUNTED_MAX = 65_536
+/** So many pieces are put together at once: what is added to a text one by one keeps each piece, and the event that it was cut from, alive. */
+const PIECES = 16
 
 /** What is charged where a provider does not say what was used. */
 export interface Charge {
@@ -21,6 +23,7 @@ export class Tally {
   readonly #endpoint: Endpoint
   readonly #family: Family
   readonly #reported: StreamUsage
+  #pieces: string[] = []
   #uncounted = ''
   #counted = 0
 
@@ -35,8 +38,10 @@ export class Tally {
   readonly add = (chunk: JsonObject, counted = 0): void => {
     this.#reported.add(chunk)
     this.#counted += counted
-    this.#uncounted += this.#endpoint.output(chunk)
-    if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
+    const piece = this.#endpoint.output(chunk)
+    if (piece === '') return
+    this.#pieces.push(piece)
+    if (this.#pieces.length === PIECES) this.#join()
   }
 
   /** The provider's figures where it gave them; else what was sent and received, counted. `whole`: nothing was cut off. */
@@ -45,10 +50,17 @@ export class Tally {
     // A usage that came before the cut does not cover what was received after it.
     if (reported !== null && whole) return reported
     if (reported === null && whole && this.#endpoint.unreported === 'nothing') return NO_USAGE
+    this.#join()
     this.#count()
     const output = Math.round(this.#counted * factor)
     if (reported === null) return { source: output > 0 ? 'counted' : 'estimate', input, cached: 0, output, reasoning: 0 }
     return { ...reported, output: Math.max(reported.output, output), source: 'counted' }
+  }
+
+  #join(): void {
+    this.#uncounted += this.#pieces.join('')
+    this.#pieces.length = 0
+    if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
   }
 
   #count(): void {

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.js'
+import { SRC } from '../paths.js'
 import type { Pieces } from '../pieces.js'
 import type { AnswerWork, QuestionWork, Told, ToldAnswer, ToldQuestion, ToThread } from './messages.js'
 import { unpacked } from './thrown.js'
@@ -53,7 +54,7 @@ export class Lane {
 
   #running(): Worker {
     if (this.#worker !== null) return this.#worker
-    const worker = new Worker(new URL('./thread.js', import.meta.url))
+    const worker = new Worker(new URL('offload/thread.js', SRC))
     worker.on('message', (told: Told) => this.#told(told))
     worker.on('error', error => this.#died(worker, error))
     worker.on('exit', () => this.#died(worker, new Error('the thread for large bodies ended')))

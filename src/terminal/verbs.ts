@@ -1,7 +1,8 @@
 import type { Command } from '../commands/command.js'
+import { SRC } from '../paths.js'
 import { names } from '../plugin.js'
 
-const FOLDER = new URL('../commands/', import.meta.url)
+const FOLDER = new URL('commands/', SRC)
 
 /** What there is to be done, by name: the files of `commands/`. */
 export function verbs(): string[] {

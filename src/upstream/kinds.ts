@@ -1,10 +1,11 @@
 import { readdir } from 'node:fs/promises'
 import type { KindInfo } from '../config/config.js'
+import { SRC } from '../paths.js'
 import type { Provider } from './providers/provider.js'
 
-const FOLDER = new URL('./providers/', import.meta.url)
+const FOLDER = new URL('upstream/providers/', SRC)
 
-/** Every kind of provider that is built in, by name: `providers/<kind>.js` beside this file, its default export. */
+/** Every kind of provider that is built in, by name: `upstream/providers/<kind>.js`, its default export. */
 export async function loadProviders(folder: URL = FOLDER): Promise<ReadonlyMap<string, Provider>> {
   return imported(await kindNames(folder), folder)
 }

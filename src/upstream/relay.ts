@@ -38,6 +38,8 @@ export class StreamRelay {
   #over = false
   #first = true
   #cut: GatewayError | null = null
+  /** What has come in this turn. */
+  #text = ''
 
   constructor(facts: RelayFacts) {
     this.#facts = facts
@@ -71,7 +73,20 @@ export class StreamRelay {
     }
     this.#ping.refresh()
     if (!this.#listening || this.#cut !== null) return
-    if (!this.#facts.response.write(text) && this.#writing === null) this.#wait()
+    if (this.#text === '') process.nextTick(this.#send)
+    this.#text += text
+  }
+
+  /** All that came in one read is one piece: Node would send it together all the same, but each event in a frame that costs as much as the event. */
+  readonly #send = (): void => {
+    if (!this.#put() && this.#writing === null) this.#wait()
+  }
+
+  /** False: the client has not taken it yet. */
+  #put(): boolean {
+    const text = this.#text
+    this.#text = ''
+    return text === '' || !this.#listening || this.#facts.response.write(text)
   }
 
   /** The client reads slower than the provider writes: the provider waits, and so do we, but not for ever. */
@@ -115,6 +130,7 @@ export class StreamRelay {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#ping)
+    this.#put()
     // The time for the rest is that of who writes the end.
     this.#stopWriting()
     this.#resolve({ error: this.#cut ?? error })

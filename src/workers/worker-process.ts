@@ -3,11 +3,12 @@ import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { deserialize, serialize } from 'node:v8'
 import type { OpenHold } from '../ledger/ledger.js'
+import { SRC } from '../paths.js'
 import { FRAME, Frames } from './frames.js'
 import { LedgerDoor, type OwnedLedger } from './ledger-door.js'
 import type { Order, Word } from './messages.js'
 
-const PROGRAM = fileURLToPath(new URL('./process.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('workers/process.js', SRC))
 /** Where the owner's end of the way to the worker is, among the child's streams. */
 const WORKER_FD = 4
 

@@ -10,7 +10,7 @@ import { windows } from '../../src/ledger/windows.js'
 import { admissionRecord, endingRecord } from '../ledger/figures.js'
 import { ACCOUNTS, KEYS } from '../support/filled-ledger.js'
 import { AUTH, gateway, metric, type RunningGateway } from '../support/gateway.js'
-import { BIN } from '../support/paths.js'
+import { programFile } from '../support/paths.js'
 import { bare } from '../support/program.js'
 import type { ScriptedProvider } from '../support/provider.js'
 
@@ -161,7 +161,7 @@ export interface Ran {
 /** A verb on a running gateway, while its key is asked for again and again. */
 export async function verb(running: RunningGateway, args: readonly string[]): Promise<Ran> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  const [command = '', ...rest] = bare([process.execPath, BIN, ...args, '-c', join(running.folder, 'gateway.yaml')])
+  const [command = '', ...rest] = bare([process.execPath, programFile(), ...args, '-c', join(running.folder, 'gateway.yaml')])
   const before = await cpuSeconds(running)
   const started = performance.now()
   const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] })

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ROOT } from '../support/paths.js'
 import { ORDINARY, streaming } from './http/bodies.js'
 import { flood, streams } from './http/load.js'
 import { far, gateway } from './http/programs.js'
@@ -20,11 +21,15 @@ const [what = 'whole', seconds = '12'] = process.argv.slice(2)
 execFileSync('taskset', ['-cp', '1', String(process.pid)])
 const folder = mkdtempSync(join(tmpdir(), 'gateway-profile-'))
 const provider = await far()
-const program = await gateway({ name: 'profiled', durability: 'process', folder, origin: `http://127.0.0.1:${provider.port}` }, [
-  '--cpu-prof',
-  `--cpu-prof-dir=${folder}`,
-  '--cpu-prof-interval=200',
-])
+// Not the bundle: its files are of many rooms each.
+const facts = {
+  name: 'profiled',
+  durability: 'process',
+  folder,
+  origin: `http://127.0.0.1:${provider.port}`,
+  program: `${ROOT}dist/src/bin.js`,
+} as const
+const program = await gateway(facts, ['--cpu-prof', `--cpu-prof-dir=${folder}`, '--cpu-prof-interval=200'])
 const until = performance.now() + Number(seconds) * 1000
 if (what === 'stream') {
   const body = streaming(400, 0)

@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { BIN } from '../support/paths.js'
+import { programFile } from '../support/paths.js'
 import { ORDINARY } from './http/bodies.js'
 import { flood, median, oneByOne, spread } from './http/load.js'
 import { far, yaml } from './http/programs.js'
@@ -56,7 +56,7 @@ async function measured(workers: number, env: Record<string, string>): Promise<R
   const text = yaml({ name: 'gateway', durability: 'process', folder, origin: `http://127.0.0.1:${provider.port}` })
   writeFileSync(join(folder, 'gateway.yaml'), `workers: ${workers}\n${text}`)
   const log = join(folder, 'gateway.log')
-  const child = spawn(process.execPath, [BIN, 'serve', '-c', join(folder, 'gateway.yaml')], {
+  const child = spawn(process.execPath, [programFile(), 'serve', '-c', join(folder, 'gateway.yaml')], {
     env: { ...process.env, ...env },
     stdio: ['ignore', openSync(log, 'w'), 'inherit'],
   })

@@ -3,7 +3,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { gateway, KEY, yaml } from '../support/gateway.js'
-import { BIN } from '../support/paths.js'
+import { programFile } from '../support/paths.js'
 import { bare } from '../support/program.js'
 import { chat, provider } from '../support/provider.js'
 
@@ -16,7 +16,7 @@ interface Ran {
 /** The program, as a user would call it. */
 function cli(cwd: string, ...args: string[]): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const [command = '', ...rest] = bare([process.execPath, BIN, ...args])
+    const [command = '', ...rest] = bare([process.execPath, programFile(), ...args])
     const child = spawn(command, rest, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
     let out = ''
     let err = ''
@@ -90,7 +90,7 @@ t.test('a reader that has seen enough is no failure', async t => {
   for (let i = 0; i < 3; i++) await running.post('/v1/chat/completions', ASK)
   const child = spawn(
     'sh',
-    ['-c', `"${process.execPath}" "${BIN}" usage --records | true; "${process.execPath}" "${BIN}" check | head -1`],
+    ['-c', `"${process.execPath}" "${programFile()}" usage --records | true; "${process.execPath}" "${programFile()}" check | head -1`],
     {
       cwd: running.folder,
       stdio: ['ignore', 'pipe', 'pipe'],

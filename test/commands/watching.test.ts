@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { gateway, KEY, type RunningGateway, yaml } from '../support/gateway.js'
-import { BIN } from '../support/paths.js'
+import { programFile } from '../support/paths.js'
 import { bare, program } from '../support/program.js'
 import { chat, provider } from '../support/provider.js'
 import { noTerminal, terminal } from '../support/terminal.js'
@@ -16,7 +16,7 @@ const PROMPT = 'the-prompt-of-a-client'
 const ANSWER = 'the-answer-of-a-provider'
 const SECRETS = [PROMPT, ANSWER, KEY, 'sk-upstream-secret']
 const ask = { model: 'default', messages: [{ role: 'user', content: PROMPT }], max_tokens: 50 }
-const COMMAND = `${process.execPath} ${BIN}`
+const COMMAND = `${process.execPath} ${programFile()}`
 
 async function watched(t: Test): Promise<RunningGateway> {
   const far = await provider(t, chat({ text: ANSWER }))
@@ -25,7 +25,7 @@ async function watched(t: Test): Promise<RunningGateway> {
 
 /** `tail` in a pipe, once it watches. */
 async function tailing(t: Test, running: RunningGateway, ...args: string[]) {
-  const [command = '', ...rest] = bare([process.execPath, BIN, 'tail', ...args])
+  const [command = '', ...rest] = bare([process.execPath, programFile(), 'tail', ...args])
   const child = spawn(command, rest, { cwd: running.folder, stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''

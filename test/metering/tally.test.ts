@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import chatCompletions from '../../src/endpoints/chat-completions.js'
 import moderations from '../../src/endpoints/moderations.js'
@@ -87,4 +89,26 @@ t.test('a long answer is counted as it comes, and not kept', async t => {
   const { output } = tally.usage({ input: 1, factor: 1 }, true)
   const atOnce = textTokens(piece.repeat(20_000), FAMILY)
   t.ok(output >= atOnce && output <= 1.01 * atOnce, `${output} of ${atOnce}`)
+})
+
+t.test('of the events that a text came in, none is kept with it', t => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const tallies = Array.from({ length: 20 }, () => new Tally(chatCompletions, FAMILY, false))
+  const heap = (): number => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const before = heap()
+  for (let i = 0; i < 1_000; i++) {
+    for (const tally of tallies) {
+      // A text of 20 characters, cut from an event of 320.
+      const event = Buffer.from(`${'x'.repeat(300)}${String(i).padStart(20, ' text ')}`).toString()
+      tally.add(said(event.slice(300)))
+    }
+  }
+  const kept = (heap() - before) / (20 * 1_000)
+  t.ok(kept < 80, `${kept} bytes are kept for 20 characters`)
+  t.ok(tallies.every(tally => tally.usage({ input: 1, factor: 1 }, true).output > 1_000))
+  t.end()
 })

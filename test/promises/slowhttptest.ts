@@ -38,7 +38,8 @@ async function slowHttpTest(connections: number): Promise<string[]> {
       const meanwhile = await during(running, held, REST_MS)
       const [{ connections: many, longestMs }] = (await held) as [Held]
       const noisy = meanwhile.p99Ms > 2 * usual.p99Ms + NOISE_MS
-      if (noisy && round < ROUNDS) {
+      // Nor is it an attack of so many where the tool, which gives way to all others, did not come to make them.
+      if ((noisy || many < connections) && round < ROUNDS) {
         usual = await during(running, sleep(USUAL_MS), REST_MS)
         continue
       }

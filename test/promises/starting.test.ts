@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { gateway, yaml } from '../support/gateway.js'
-import { BIN, ROOT } from '../support/paths.js'
+import { programFile, ROOT } from '../support/paths.js'
 import { bare, endAll, listening, program } from '../support/program.js'
 import { provider } from '../support/provider.js'
 
@@ -28,7 +28,7 @@ t.jobs = 4
 t.test('the shipped gateway.yaml runs as it is, and answers', async t => {
   const folder = folderWith(t, SHIPPED)
   const started = performance.now()
-  const [command = '', ...args] = bare([process.execPath, BIN])
+  const [command = '', ...args] = bare([process.execPath, programFile()])
   const child = spawn(command, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => child.kill('SIGKILL'))
   let output = ''
@@ -61,7 +61,7 @@ const scripted = spawnSync('script', ['--version'], { encoding: 'utf8' })
 const noTerminal = scripted.stdout?.includes('util-linux') ? false : 'there is no script(1) of util-linux here to make a terminal'
 t.test('on a terminal it greets in at most ten lines, with a call that can be pasted', { skip: noTerminal }, async t => {
   const folder = folderWith(t, SHIPPED)
-  const command = `echo pid=$$; exec ${bare([process.execPath, BIN]).join(' ')}`
+  const command = `echo pid=$$; exec ${bare([process.execPath, programFile()]).join(' ')}`
   const child = spawn('script', ['-qefc', command, '/dev/null'], { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'] })
   let output = ''
   const greeted = new Promise<string>(resolve => {
@@ -167,7 +167,7 @@ t.test('a variable that is missing: which, where, and how to set it', async t =>
 
 t.test('a Node that is too old: which one it takes, and how to get it', async t => {
   const old = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"18.20.8"}})'
-  const [command = '', ...args] = bare([process.execPath, '--import', old, BIN, 'serve'])
+  const [command = '', ...args] = bare([process.execPath, '--import', old, programFile(), 'serve'])
   const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8', cwd: t.testdir() })
   t.strictSame({ status, stdout }, { status: 2, stdout: '' })
   t.equal(
@@ -223,23 +223,44 @@ t.test('packed and installed: init, start, and the call that it prints', async t
   const [first = '', ...init] = bare([...npx, 'init', '--json'])
   const made = JSON.parse(spawnSync(first, init, { cwd: folder, encoding: 'utf8' }).stdout)
   const file = join(folder, 'gateway.yaml')
+  // What a policy imports is what the program uses: the same class, of the same file. (A package of its own: this folder lies in ours.)
+  writeFileSync(join(folder, 'package.json'), '{}')
+  writeFileSync(
+    join(folder, 'named.mjs'),
+    `import { GatewayError } from 'model-gateway'
+let calls = 0
+export default (options, host) => ({
+  name: 'named',
+  admit() {
+    if (!(host.error('overloaded', 'x') instanceof GatewayError)) throw new Error('there are two of it')
+    if (++calls > 1) throw new GatewayError('model_not_allowed', 'Once is enough.')
+    return []
+  },
+})
+`,
+  )
   writeFileSync(
     file,
     readFileSync(file, 'utf8')
       .replace('127.0.0.1:8080', '127.0.0.1:0')
       .replace('127.0.0.1:9090', '127.0.0.1:0')
-      .replace(/^admin: .*$/m, ''),
+      .replace(/^admin: .*$/m, '')
+      .replace('policies: [auth, rate, budget, hold]', 'policies: [auth, rate, budget, ./named.mjs, hold]'),
   )
   const [command = '', ...args] = bare(npx)
   const child = spawn(command, args, { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'], detached: true })
   t.teardown(() => endAll(child, 'SIGKILL'))
   const address = await listening(child)
-  const response = await fetch(`${address}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${made.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Hello' }] }),
-  })
-  t.match(await response.json(), { object: 'chat.completion', model: 'sandbox/echo' })
+  const ask = async (): Promise<unknown> => {
+    const response = await fetch(`${address}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${made.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Hello' }] }),
+    })
+    return response.json()
+  }
+  t.match(await ask(), { object: 'chat.completion', model: 'sandbox/echo' })
+  t.match(await ask(), { error: { code: 'model_not_allowed', message: 'Once is enough.' } })
   await endAll(child, 'SIGTERM')
 })
 

@@ -8,7 +8,7 @@ import type { UsageRecord } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { conform } from './api.js'
 import { count, searchAll, searchFiles, searchSecrets, takeSecret, takeSecrets } from './canaries.js'
-import { BIN } from './paths.js'
+import { programFile } from './paths.js'
 import { bare } from './program.js'
 
 export interface RunningGateway {
@@ -84,7 +84,7 @@ export async function gateway(t: Test, yaml: string, options: GatewayTestOptions
     renameSync(`${file}.new`, file)
   }
   rewrite(yaml)
-  const command = bare([...(options.wrap ?? []), process.execPath, BIN, 'serve', '-c', file], options.env?.NODE_OPTIONS)
+  const command = bare([...(options.wrap ?? []), process.execPath, programFile(), 'serve', '-c', file], options.env?.NODE_OPTIONS)
   const child = spawn(command[0] as string, command.slice(1), {
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -2,7 +2,7 @@ import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_p
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { searchSecrets } from './canaries.js'
-import { BIN } from './paths.js'
+import { programFile } from './paths.js'
 
 /**
  * The same command without what the test runner loads into every Node that is started under it (its handlers of signals, its start of some
@@ -50,7 +50,7 @@ export async function program(
   args: readonly string[],
   { cwd, env, uid }: ProgramOptions = {},
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const [command = '', ...rest] = bare([process.execPath, BIN, ...args])
+  const [command = '', ...rest] = bare([process.execPath, programFile(), ...args])
   const child = spawn(command, rest, {
     ...(cwd === undefined ? {} : { cwd }),
     ...(uid === undefined ? {} : { uid, gid: uid }),

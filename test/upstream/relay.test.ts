@@ -61,22 +61,29 @@ function relaying(watch: RelayFacts['watch'] = null) {
 
 const FIRST = framed([START], false)
 
+/** What came is sent at the end of the turn. */
+const turn = (): Promise<void> => new Promise(resolve => process.nextTick(resolve))
+
 t.test('each event is written as it comes, and the last bytes are left to the caller', async t => {
   const { response, relay, push, stream, begun } = relaying()
   t.equal(begun(), 1)
+  await turn()
   t.strictSame(response.written, [FIRST], 'what was there already comes first')
   push(LONG)
-  t.strictSame(response.written, [FIRST, framed([LONG], false)])
+  push(LONG)
+  await turn()
+  t.strictSame(response.written, [FIRST, framed([LONG, LONG], false)], 'what comes in one turn is one piece')
   push(STOP, '[DONE]')
   stream.end()
   t.strictSame(await relay.ended, { error: null })
-  t.strictSame(response.written, [FIRST, framed([LONG], false), framed([STOP], false)])
+  t.strictSame(response.written, [FIRST, framed([LONG, LONG], false), framed([STOP], false)])
   t.equal(begun(), 1)
 })
 
 t.test('a silent stream is kept alive every 15 s, and a lively one is left alone', async t => {
   const timers = fakeTimers(t)
   const { response, relay, push } = relaying()
+  await turn()
   response.written.length = 0
   timers.advance(14_999)
   t.strictSame(response.written, [])
@@ -86,6 +93,7 @@ t.test('a silent stream is kept alive every 15 s, and a lively one is left alone
   t.strictSame(response.written, [': ping\n\n', ': ping\n\n', ': ping\n\n'])
   timers.advance(14_000)
   push(LONG)
+  await turn()
   timers.advance(14_999)
   t.equal(response.written.length, 4, 'an event counts as life')
   timers.advance(1)
@@ -120,9 +128,12 @@ t.test('a stream that begins with silence sends a comment, and its head with it'
 t.test('a client that is slow stops the provider, until it has read; but not for ever', async t => {
   const timers = fakeTimers(t)
   const { response, calls, push, relay, stream } = relaying()
+  await turn()
   response.room = false
   push(LONG)
+  await turn()
   push(LONG)
+  await turn()
   t.strictSame(calls, ['pause'], 'once')
   timers.advance(59_999)
   t.equal(response.written.length, 3, 'no ping is put on the heap')
@@ -131,6 +142,7 @@ t.test('a client that is slow stops the provider, until it has read; but not for
   timers.advance(1)
   t.equal(response.destroyed, false, 'it was in time')
   push(LONG)
+  await turn()
   timers.advance(60_000)
   t.equal(response.destroyed, true)
   stream.fail(new GatewayError('client_closed', 'gone'))
@@ -140,17 +152,23 @@ t.test('a client that is slow stops the provider, until it has read; but not for
 
 t.test('the end of the provider ends the wait for the client, too: the time for the rest is that of the end', async t => {
   const timers = fakeTimers(t)
-  const { response, push, relay } = relaying()
+  const { response, calls, push, relay } = relaying()
   response.room = false
-  push(LONG, STOP, '[DONE]')
+  push(LONG)
+  await turn()
+  push(STOP, '[DONE]')
   await relay.ended
+  t.strictSame(calls, ['pause'])
   t.equal(timers.set, 0)
   t.equal(response.listenerCount('drain'), 0)
 })
 
 t.test('a client that has left hears nothing more, and holds up nobody', async t => {
   const { response, calls, push, relay } = relaying()
+  await turn()
   response.room = false
+  push(LONG)
+  await turn()
   push(LONG)
   relay.deafen()
   t.strictSame(calls, ['pause', 'resume'])

@@ -4,6 +4,7 @@ import { mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'n
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { programFile } from '../../support/paths.js'
 
 export const SECRET = 'mgk_bench_0123456789abcdef0123456789abcdef'
 const HERE = import.meta.dirname
@@ -40,6 +41,8 @@ export interface GatewayFacts {
   readonly origin: string
   readonly keys?: number
   readonly models?: number
+  /** What is run instead of the program as it is shipped. */
+  readonly program?: string
 }
 
 /** The gateway with everything on, logging to a file. Ledger and log lie apart from the config, whose folder it watches. */
@@ -50,7 +53,7 @@ export async function gateway(facts: GatewayFacts, flags: readonly string[] = []
   return node(
     facts.name,
     'measured',
-    [...flags, join(ROOT, 'dist', 'src', 'bin.js'), 'serve', '--config', file],
+    [...flags, facts.program ?? programFile(), 'serve', '--config', file],
     join(facts.folder, 'logs', `${facts.name}.log`),
   )
 }
