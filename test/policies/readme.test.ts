@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { parse } from 'yaml'
-import { AUTH, gateway, KEY } from '../support/gateway.js'
+import { AUTH, gateway, KEY, metric } from '../support/gateway.js'
 import { blocks } from '../support/markdown.js'
 import { ROOT } from '../support/paths.js'
 
@@ -40,8 +41,8 @@ t.test('the policy of the manual admits one request of a key at a time, and give
   t.notMatch(CODE, /import/, 'it needs nothing of ours')
   const running = await gateway(t, config(POLICIES), { folder: folderWith(t, CODE) })
   const first = running.post('/v1/chat/completions', ASKED)
-  let second = await running.post('/v1/chat/completions', { ...ASKED, model: 'sandbox/echo' })
-  while (second.status === 200) second = await running.post('/v1/chat/completions', { ...ASKED, model: 'sandbox/echo' })
+  while ((await metric(running, 'model_gateway_holds_open')) !== 1) await sleep(5)
+  const second = await running.post('/v1/chat/completions', { ...ASKED, model: 'sandbox/echo' })
   t.equal(second.status, 429)
   const shown = JSON.parse(found('json')[0]?.text ?? '')
   const { request_id, error } = second.json
