@@ -21,7 +21,7 @@ t.test('threads, workers and the entry of the package lie where they are looked 
     t.ok(existsSync(join(BUNDLE, file)), file)
 })
 
-t.test('a start reads less than sixty files of the gateway, all of them of the bundle', async t => {
+t.test('a start reads less than forty files of the gateway, all of them of the bundle', async t => {
   const read = t.testdir()
   const running = await gateway(t, yaml('http://127.0.0.1:9'), { folder: join(read, 'run'), env: { NODE_V8_COVERAGE: read } })
   await running.stop()
@@ -30,6 +30,6 @@ t.test('a start reads less than sixty files of the gateway, all of them of the b
   const urls = reports.flatMap(file => (JSON.parse(readFileSync(join(read, file), 'utf8')) as { result: { url: string }[] }).result)
   const own = new Set(urls.map(({ url }) => url).filter(url => url.startsWith(pathToFileURL(ROOT).href) && !url.includes('/node_modules/')))
   t.comment(`${own.size} files`)
-  t.ok(own.size > 10 && own.size < 60, `${own.size} files`)
+  t.ok(own.size > 10 && own.size < 40, `${own.size} files`)
   for (const url of own) t.ok(url.startsWith(pathToFileURL(`${BUNDLE}/`).href), url)
 })

@@ -15,8 +15,8 @@ export function parseMoment(text: string, timezone: string): number | null {
 
 /** Is this a zone that this Node knows? */
 export function isTimezone(name: string): boolean {
-  // 2 ms; the first formatter of a process costs 17 ms, and only other spellings (UTC, Iran) need it.
-  if (timezones().includes(name)) return true
+  // 2 ms; the first formatter of a process costs 17 ms, and only other spellings (GMT, Iran) need it.
+  if (name === 'UTC' || timezones().includes(name)) return true
   try {
     formatter(name)
     return true

@@ -19,7 +19,7 @@ export const NO_GROUP = 4
 
 /** Class of each code unit. */
 export const CLASSES = classes()
-/** Letter place of each Latin code unit below U+1F00, upper case folded. */
+/** Letter place of each Latin code unit below U+1F00, upper case folded. Of others it says nothing. */
 export const LETTERS = letters()
 /** Number of each ASCII sign. */
 export const SIGNS = signs()
@@ -129,9 +129,14 @@ function place(c: number): number {
 function letters(): Uint8Array {
   const table = new Uint8Array(0x1f00).fill(31)
   for (let c = 0; c < 26; c++) table[65 + c] = table[97 + c] = c + 1
-  for (let c = 0xc0; c < 0x1f00; c++) {
-    const lower = String.fromCharCode(c).toLowerCase().charCodeAt(0)
-    table[c] = lower < 128 ? 29 : place(lower)
+  for (const [from, to] of [
+    [0xc0, 0x24f],
+    [0x1e00, 0x1eff],
+  ] as const) {
+    for (let c = from; c <= to; c++) {
+      const lower = String.fromCharCode(c).toLowerCase().charCodeAt(0)
+      table[c] = lower < 128 ? 29 : place(lower)
+    }
   }
   return table
 }

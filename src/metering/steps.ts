@@ -23,7 +23,7 @@ export const OTHER = 12
 
 const CLASSES = 128
 /** By `class << 7 | class of the unit behind`. */
-export const STEPS = Uint8Array.from({ length: CLASSES * CLASSES }, (_, pair) => stepOf(pair >> 7, pair & 127))
+export const STEPS = new Uint8Array(CLASSES * CLASSES).map((_, pair) => stepOf(pair >> 7, pair & 127))
 
 /** By class: 1 where a line break behind it is cheap, since vocabularies have the two as one. */
 export const BREAKS_JOIN = Uint8Array.from({ length: CLASSES }, (_, kind) => (kind === SIGN || (kind >= SYMBOLS && kind < MARKS) ? 1 : 0))

@@ -69,7 +69,7 @@ function bytes(base64: string): Uint8Array {
 
 function triples(): Uint8Array {
   const packed = bytes(TRIPLES)
-  return Uint8Array.from({ length: 2 * packed.length }, (_, i) => ((packed[i >> 1] as number) >> ((i & 1) * 4)) & 15)
+  return new Uint8Array(2 * packed.length).map((_, i) => ((packed[i >> 1] as number) >> ((i & 1) * 4)) & 15)
 }
 
 function unpack(base64: string): FeatureRates {

@@ -31,7 +31,7 @@ export function rarityOf(cuts: number, length: number): number {
 const RARER_FROM = Uint8Array.of(2, 5, 9, 14, 20, 28, 38, 50, 68)
 
 /** By `length << 8 | cuts`: a word's place among those of its form. */
-export const CELLS = Uint8Array.from({ length: (LENGTHS + 1) << 8 }, (_, i) => {
+export const CELLS = new Uint8Array((LENGTHS + 1) << 8).map((_, i) => {
   const length = Math.max(1, i >> 8)
   return (length - 1) * RARITIES + rarityOf(i & 255, length)
 })

@@ -164,5 +164,11 @@ t.test('a midnight at which the clock goes back to 23:00 is shown an hour later,
 })
 
 t.test('a wall clock shows what it would have shown, before our era, too', async t => {
-  t.equal(zone('UTC').offset(Date.UTC(-43, 2, 15)), 0)
+  t.equal(zone('Etc/UTC').offset(Date.UTC(-43, 2, 15)), 0)
+})
+
+t.test('UTC is not looked up, and is what the time zone database says', async t => {
+  for (const at of [Date.UTC(-43, 2, 15), -1, 0, 999, Date.UTC(2026, 10, 22, 11, 59, 59, 1)]) {
+    t.equal(zone('UTC').offset(at), zone('Etc/UTC').offset(at))
+  }
 })
