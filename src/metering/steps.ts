@@ -23,7 +23,7 @@ export const OTHER = 12
 
 const CLASSES = 128
 /** By `class << 7 | class of the unit behind`. */
-export const STEPS = new Uint8Array(CLASSES * CLASSES).map((_, pair) => stepOf(pair >> 7, pair & 127))
+export const STEPS = steps()
 
 /** By class: 1 where a line break behind it is cheap, since vocabularies have the two as one. */
 export const BREAKS_JOIN = Uint8Array.from({ length: CLASSES }, (_, kind) => (kind === SIGN || (kind >= SYMBOLS && kind < MARKS) ? 1 : 0))
@@ -32,24 +32,21 @@ export function isLetter(kind: number): boolean {
   return kind <= UPPER || kind >= SCRIPT_CLASS
 }
 
-function stepOf(kind: number, next: number): number {
-  const single = isLetter(next) ? SINGLE + 1 : SINGLE
-  const joined = next <= UPPER || next === DIGIT || next === SIGN ? JOINED : 0
-  if (kind < UPPER) return next < UPPER ? WORD : single + joined
-  if (kind === UPPER) return next <= UPPER ? WORD : single + joined
-  if (kind >= SCRIPT_CLASS) return LETTERS_OF_SCRIPT
-  switch (kind) {
-    case DIGIT:
-      return next === DIGIT ? NUMBER : single + joined
-    case SIGN:
-      return next === SIGN ? SIGNS : single
-    case BLANK:
-      return next === BLANK || next === BREAK || next === TABULATOR ? BLANKS : SPACED
-    case BREAK:
-      return BREAKS
-    case TABULATOR:
-      return TABULATORS
-    default:
-      return OTHER
+function steps(): Uint8Array {
+  const table = new Uint8Array(CLASSES * CLASSES).fill(OTHER)
+  const rows = (from: number, to: number, step: (next: number) => number): void => {
+    const row = Uint8Array.from({ length: CLASSES }, (_, next) => step(next))
+    for (let kind = from; kind <= to; kind++) table.set(row, kind * CLASSES)
   }
+  const single = (next: number): number => (isLetter(next) ? SINGLE + 1 : SINGLE)
+  const joined = (next: number): number => single(next) + (next <= UPPER || next === DIGIT || next === SIGN ? JOINED : 0)
+  rows(0, UPPER - 1, next => (next < UPPER ? WORD : joined(next)))
+  rows(UPPER, UPPER, next => (next <= UPPER ? WORD : joined(next)))
+  rows(DIGIT, DIGIT, next => (next === DIGIT ? NUMBER : joined(next)))
+  rows(SIGN, SIGN, next => (next === SIGN ? SIGNS : single(next)))
+  rows(BLANK, BLANK, next => (next === BLANK || next === BREAK || next === TABULATOR ? BLANKS : SPACED))
+  rows(BREAK, BREAK, () => BREAKS)
+  rows(TABULATOR, TABULATOR, () => TABULATORS)
+  rows(SCRIPT_CLASS, CLASSES - 1, () => LETTERS_OF_SCRIPT)
+  return table
 }

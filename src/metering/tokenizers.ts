@@ -69,7 +69,13 @@ function bytes(base64: string): Uint8Array {
 
 function triples(): Uint8Array {
   const packed = bytes(TRIPLES)
-  return new Uint8Array(2 * packed.length).map((_, i) => ((packed[i >> 1] as number) >> ((i & 1) * 4)) & 15)
+  const table = new Uint8Array(2 * packed.length)
+  for (let i = 0; i < packed.length; i++) {
+    const two = packed[i] as number
+    table[2 * i] = two & 15
+    table[2 * i + 1] = two >> 4
+  }
+  return table
 }
 
 function unpack(base64: string): FeatureRates {
@@ -90,12 +96,16 @@ function rareLetters(): Uint8Array {
   // Arabic as typesetters shape it; it comes out of PDF files.
   ranks.fill(2, 0xfb50, 0xfe00)
   ranks.fill(2, 0xfe70, 0xfeff)
-  for (const [first, last, rarest] of [
-    [0x4e00, 0x9fff, bytes(RAREST_HAN)],
-    [0xac00, 0xd7a3, bytes(RAREST_HANGUL)],
-  ] as const) {
-    for (let c = first; c <= last; c++) ranks[c] = ((rarest[(c - first) >> 3] as number) >> ((c - first) & 7)) & 1 ? 2 : 1
-  }
+  rank(ranks, 0x4e00, 0x9fff, bytes(RAREST_HAN))
+  rank(ranks, 0xac00, 0xd7a3, bytes(RAREST_HANGUL))
   for (const letter of COMMON) ranks[letter.charCodeAt(0)] = 0
   return ranks
+}
+
+/** `rarest`: a bit for each letter from `first` on. */
+function rank(ranks: Uint8Array, first: number, last: number, rarest: Uint8Array): void {
+  ranks.fill(1, first, last + 1)
+  for (let i = 0; i < rarest.length; i++) {
+    for (let bits = rarest[i] as number, c = first + 8 * i; bits !== 0 && c <= last; bits >>= 1, c++) if ((bits & 1) === 1) ranks[c] = 2
+  }
 }

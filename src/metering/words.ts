@@ -31,10 +31,21 @@ export function rarityOf(cuts: number, length: number): number {
 const RARER_FROM = Uint8Array.of(2, 5, 9, 14, 20, 28, 38, 50, 68)
 
 /** By `length << 8 | cuts`: a word's place among those of its form. */
-export const CELLS = new Uint8Array((LENGTHS + 1) << 8).map((_, i) => {
-  const length = Math.max(1, i >> 8)
-  return (length - 1) * RARITIES + rarityOf(i & 255, length)
-})
+export const CELLS = cells()
+
+/** As `rarityOf` has it: rarer from so many cuts on. */
+function cells(): Uint8Array {
+  const table = new Uint8Array((LENGTHS + 1) << 8)
+  for (let length = 1; length <= LENGTHS; length++) {
+    const start = length << 8
+    table.fill((length - 1) * RARITIES, start, start + 256)
+    for (const [rarity, tenths] of RARER_FROM.entries()) {
+      const from = Math.ceil((tenths * length) / 10) + NONE * (length + 1)
+      table.fill((length - 1) * RARITIES + rarity + 1, start + Math.min(from, 256), start + 256)
+    }
+  }
+  return table
+}
 
 /** Stands for two features: a digit, and the space before it. */
 export const SPACED_DIGIT = FEATURES
