@@ -33,3 +33,13 @@ t.test('a start reads less than forty files of the gateway, all of them of the b
   t.ok(own.size > 10 && own.size < 40, `${own.size} files`)
   for (const url of own) t.ok(url.startsWith(pathToFileURL(`${BUNDLE}/`).href), url)
 })
+
+t.test('of the packages yaml is in it, with its licence; the others are imported', async t => {
+  const files = readdirSync(BUNDLE, { recursive: true, encoding: 'utf8' }).filter(file => extname(file) === '.js')
+  const imported = files.flatMap(file => [
+    ...readFileSync(join(BUNDLE, file), 'utf8').matchAll(/^(?:import|export) .*? from '([^.'][^']*)'/gm),
+  ])
+  const packages = new Set(imported.map(([, name = '']) => name).filter(name => !name.startsWith('node:')))
+  t.strictSame([...packages], ['better-sqlite3'])
+  t.ok(readFileSync(join(BUNDLE, 'src/yaml.js'), 'utf8').includes(readFileSync(join(ROOT, 'node_modules/yaml/LICENSE'), 'utf8')))
+})
