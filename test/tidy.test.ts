@@ -10,6 +10,7 @@ const ORDER = [
     'json',
     'pieces',
     'clock',
+    'flat-text',
     'in-flight',
     'deadline',
     'ids',

@@ -1,4 +1,5 @@
 import type { Endpoint } from '../endpoints/endpoint.js'
+import { FlatText } from '../flat-text.js'
 import type { JsonObject } from '../json.js'
 import { textTokens } from './estimate.js'
 import { StreamUsage } from './meter.js'
@@ -7,8 +8,6 @@ import { NO_USAGE, type Usage } from './usage.js'
 
 /** Characters of output that are kept before they are counted. */
 const UNCOUNTED_MAX = 65_536
-/** So many pieces are put together at once: what is added to a text one by one keeps each piece, and the event that it was cut from, alive. */
-const PIECES = 16
 
 /** What is charged where a provider does not say what was used. */
 export interface Charge {
@@ -23,8 +22,7 @@ export class Tally {
   readonly #endpoint: Endpoint
   readonly #family: Family
   readonly #reported: StreamUsage
-  #pieces: string[] = []
-  #uncounted = ''
+  readonly #uncounted = new FlatText()
   #counted = 0
 
   /** `family`: the tokenizer's, for counting where no usage is reported. `strict`: see `usageOf`. */
@@ -38,10 +36,8 @@ export class Tally {
   readonly add = (chunk: JsonObject, counted = 0): void => {
     this.#reported.add(chunk)
     this.#counted += counted
-    const piece = this.#endpoint.output(chunk)
-    if (piece === '') return
-    this.#pieces.push(piece)
-    if (this.#pieces.length === PIECES) this.#join()
+    this.#uncounted.add(this.#endpoint.output(chunk))
+    if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
   }
 
   /** The provider's figures where it gave them; else what was sent and received, counted. `whole`: nothing was cut off. */
@@ -50,21 +46,13 @@ export class Tally {
     // A usage that came before the cut does not cover what was received after it.
     if (reported !== null && whole) return reported
     if (reported === null && whole && this.#endpoint.unreported === 'nothing') return NO_USAGE
-    this.#join()
     this.#count()
     const output = Math.round(this.#counted * factor)
     if (reported === null) return { source: output > 0 ? 'counted' : 'estimate', input, cached: 0, output, reasoning: 0 }
     return { ...reported, output: Math.max(reported.output, output), source: 'counted' }
   }
 
-  #join(): void {
-    this.#uncounted += this.#pieces.join('')
-    this.#pieces.length = 0
-    if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
-  }
-
   #count(): void {
-    if (this.#uncounted !== '') this.#counted += textTokens(this.#uncounted, this.#family)
-    this.#uncounted = ''
+    if (this.#uncounted.length > 0) this.#counted += textTokens(this.#uncounted.take(), this.#family)
   }
 }

@@ -1,4 +1,5 @@
 import { write, writeSync } from 'node:fs'
+import { FlatText } from '../flat-text.js'
 
 /** Where text goes. A Writable of Node is one, apart from `writeSync`. */
 export interface Destination {
@@ -28,7 +29,7 @@ export interface OutputOptions {
 
 /** Gathers the lines of one turn of the event loop into one write, and keeps what comes during a write, or right after it, for the next. */
 export function createOutput(destination: Destination, { pendingMax, rest = 0, dropped }: OutputOptions): Output {
-  let pending = ''
+  const pending = new FlatText()
   let lost = 0
   let writing = 0
   let scheduled = false
@@ -36,17 +37,16 @@ export function createOutput(destination: Destination, { pendingMax, rest = 0, d
   let waiting: (() => void)[] = []
 
   function take(): string {
-    const text = lost === 0 ? pending : pending + dropped(lost)
-    pending = ''
+    if (lost > 0) pending.add(dropped(lost))
     lost = 0
-    return text
+    return pending.take()
   }
 
   function flush(): void {
     scheduled = false
     resting = false
     if (writing > 0) return
-    if (pending === '' && lost === 0) {
+    if (pending.length === 0 && lost === 0) {
       for (const resolve of waiting) resolve()
       waiting = []
       return
@@ -80,7 +80,7 @@ export function createOutput(destination: Destination, { pendingMax, rest = 0, d
   return {
     push(line) {
       if (pending.length + writing + line.length > pendingMax) lost++
-      else pending += line
+      else pending.add(line)
       if (writing === 0 && !resting) schedule()
     },
     flushSync() {

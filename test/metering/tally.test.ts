@@ -1,8 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
 import t from 'tap'
 import chatCompletions from '../../src/endpoints/chat-completions.js'
 import moderations from '../../src/endpoints/moderations.js'
+import { FlatText } from '../../src/flat-text.js'
 import type { JsonObject } from '../../src/json.js'
 import { familyOf, textTokens } from '../../src/metering/estimate.js'
 import { Tally } from '../../src/metering/tally.js'
@@ -110,5 +112,29 @@ t.test('of the events that a text came in, none is kept with it', t => {
   const kept = (heap() - before) / (20 * 1_000)
   t.ok(kept < 80, `${kept} bytes are kept for 20 characters`)
   t.ok(tallies.every(tally => tally.usage({ input: 1, factor: 1 }, true).output > 1_000))
+  t.end()
+})
+
+t.test('a text that is kept is what was added since it was last taken', t => {
+  const steps = fc.array(fc.oneof({ weight: 30, arbitrary: fc.string({ unit: 'grapheme', maxLength: 4 }) }, fc.constant(null)), {
+    maxLength: 120,
+  })
+  fc.assert(
+    fc.property(steps, all => {
+      const kept = new FlatText()
+      let expected = ''
+      for (const piece of all) {
+        if (piece === null) {
+          t.equal(kept.take(), expected)
+          expected = ''
+        } else {
+          kept.add(piece)
+          expected += piece
+        }
+        if (kept.length !== expected.length) return false
+      }
+      return kept.take() === expected && kept.length === 0 && kept.take() === ''
+    }),
+  )
   t.end()
 })
