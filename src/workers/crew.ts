@@ -28,9 +28,9 @@ const PREPARE_MS = 30_000
 const END_MS = 5_000
 /** For workers to tell what has happened, before a scrape goes on without. Milliseconds. */
 const TELL_MS = 1_000
-/** How often it is looked whether each worker still answers; and so often in a row it may not have. Counted in looks: who stood still may have been this process. */
+/** How often it is looked whether each worker still answers, and how long it may not have. It is counted in looks: who stood still may have been this process. Milliseconds. */
 const LOOK_MS = 2_000
-const SILENT_MAX = 10
+const SILENT_MS = 20_000
 
 export interface CrewFacts {
   readonly ledger: SqliteLedger
@@ -284,8 +284,9 @@ export class Crew {
   #look(): void {
     for (const post of this.#posts) {
       if (post.process === null) continue
-      if (++post.silent > SILENT_MAX) {
-        this.#facts.log.error('a worker does not answer, and is ended', { worker: post.number, ms: SILENT_MAX * LOOK_MS })
+      const patienceMs = post.state === 'up' ? SILENT_MS : PREPARE_MS
+      if (++post.silent * LOOK_MS > patienceMs) {
+        this.#facts.log.error('a worker does not answer, and is ended', { worker: post.number, ms: patienceMs })
         post.process.kill()
       } else if (post.silent > 1 && post.state === 'up') post.process.tell({ kind: 'tell' })
     }
