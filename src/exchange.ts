@@ -151,7 +151,7 @@ export class Exchange implements Ended {
     this.tracestate = arrival.tracestate
     this.request = request
     this.response = response
-    response.once('close', () => {
+    response.on('close', () => {
       if (!response.writableFinished) this.leave()
     })
   }

@@ -142,7 +142,7 @@ export class Serving {
       if (--tenure.active === 0) tenure.retired?.()
       // A client that reads slowly has not got all of it yet: a stop waits for that, too.
       if (response.writableFinished || response.destroyed) this.#gone(exchange)
-      else response.once('close', () => this.#gone(exchange))
+      else response.on('close', () => this.#gone(exchange))
     }
   }
 

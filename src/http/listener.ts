@@ -88,7 +88,7 @@ export function listen({ address, tls, connectionsMax, shared = false, handle, n
     // They are answered in their order.
     while (waiting[0]?.writableFinished) waiting.shift()
     waiting.push(response)
-    response.once('finish', answered)
+    response.on('finish', answered)
     if (waiting.length > AHEAD_MAX) socket.destroy()
     // What stands behind a request whose connection is to end may be a part of its body.
     if (socket.destroyed || ending.has(socket)) return
