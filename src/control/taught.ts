@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import Database from 'better-sqlite3'
 import { CalibrationTable, type KeptCalibration } from '../ledger/calibration-book.js'
+import { openDatabase } from '../ledger/database.js'
 import { connectTo } from './client.js'
 import { socketOf } from './place.js'
 
@@ -13,7 +13,7 @@ export async function taught(path: string): Promise<KeptCalibration[]> {
   const socket = socketOf(path)
   const remote = socket === null ? null : await connectTo(socket)
   if (remote !== null) return remote.ask('calibrations', {})
-  const db = new Database(path, { readonly: true, fileMustExist: true, timeout: 1000 })
+  const db = openDatabase(path, { readonly: true, fileMustExist: true, timeout: 1000 })
   try {
     return new CalibrationTable(db).all()
   } finally {

@@ -38,7 +38,7 @@ export class Wallets {
     const rows = db
       .prepare<[], Credited & { readonly account: string }>('SELECT account, credited, credits, digest FROM wallets')
       .safeIntegers()
-    for (const { account, ...wallet } of rows.iterate()) {
+    for (const { account, ...wallet } of rows.all()) {
       this.#accounts.set(account, wallet)
       this.#digest = sumOf(this.#digest, digestOf(account, wallet))
     }
@@ -95,7 +95,7 @@ export function withCredit(
 export function sumUpCredits(db: Database.Database): void {
   const accounts = new Map<string, Credited>()
   const credits = db.prepare<[], Credit>('SELECT id, account, amount, note, at FROM credits').safeIntegers()
-  for (const credit of credits.iterate()) accounts.set(credit.account, withCredit(accounts.get(credit.account) ?? NOTHING, credit))
+  for (const credit of credits.all()) accounts.set(credit.account, withCredit(accounts.get(credit.account) ?? NOTHING, credit))
   const insert = db.prepare<[string, bigint, bigint, bigint]>(
     'INSERT INTO wallets (account, credited, credits, digest) VALUES (?, ?, ?, ?)',
   )

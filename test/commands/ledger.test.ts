@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import t from 'tap'
+import { openDatabase } from '../../src/ledger/database.js'
 import { place, request, run, withLedger } from '../support/command.js'
 
 const AT = Date.parse('2026-07-01T12:00:00+03:30')
@@ -13,7 +13,7 @@ t.test('verify: exit 0 when all agrees, 1 with a list when it does not', async t
   })
   t.match(await run(folder, 'ledger', 'verify'), { code: 0, out: '', err: /every counter and balance agrees/ })
   const file = join(folder, 'data', 'ledger.db')
-  const db = new Database(file)
+  const db = openDatabase(file)
   db.exec("UPDATE counters SET posted = posted - 40 WHERE subject = 'account:acme'")
   db.close()
   const wrong = await run(folder, 'ledger', 'verify')

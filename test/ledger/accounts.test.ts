@@ -1,7 +1,7 @@
-import Database from 'better-sqlite3'
 import t from 'tap'
 import { Accounts, available, sameCredit } from '../../src/ledger/accounts.js'
 import { accountRial } from '../../src/ledger/counters.js'
+import { openDatabase } from '../../src/ledger/database.js'
 import { openLedger } from '../../src/ledger/sqlite.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { Wallets } from '../../src/ledger/wallets.js'
@@ -23,7 +23,7 @@ t.test('a credit is the same when its account and its amount are', async t => {
 })
 
 t.test('accounts are those that were credited or charged; their latest credits come first', async t => {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
   const wallets = new Wallets(db)

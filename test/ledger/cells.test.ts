@@ -1,11 +1,11 @@
-import Database from 'better-sqlite3'
 import t from 'tap'
 import { AMOUNT_MAX, Cells } from '../../src/ledger/cells.js'
+import { openDatabase } from '../../src/ledger/database.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { counter } from './script.js'
 
 function cells(max: number) {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   db.exec(SCHEMA)
   return { db, cells: new Cells(db, max) }
 }

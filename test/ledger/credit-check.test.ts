@@ -1,13 +1,13 @@
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { CreditCheck } from '../../src/ledger/credit-check.js'
+import { openDatabase } from '../../src/ledger/database.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { Wallets } from '../../src/ledger/wallets.js'
 
 const credit = (id: string, amount: bigint, account = 'acme') => ({ id, account, amount, note: 'paid', at: 1 })
 
 function books(t: Test, credits: readonly ReturnType<typeof credit>[]) {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
   const wallets = new Wallets(db)
@@ -144,7 +144,7 @@ t.test('credits that are not in their order, as only a damaged file has them, ar
   const file = db.serialize()
   // The last of the first chunk, wherever it stands.
   for (let at = file.indexOf('c1999'); at >= 0; at = file.indexOf('c1999')) file.write('a', at)
-  const damaged = new Database(file)
+  const damaged = openDatabase(file)
   t.teardown(() => damaged.close())
   await t.rejects(new CreditCheck(damaged, wallets).run(no), { message: "the ledger's file is damaged: credit a1999 is out of its place" })
 })

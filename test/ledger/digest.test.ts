@@ -1,6 +1,6 @@
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import t from 'tap'
+import { openDatabase } from '../../src/ledger/database.js'
 import { digest, sumOf } from '../../src/ledger/digest.js'
 
 t.test('it can be told by hand: the first 8 bytes of the SHA-256 of each value behind its kind and its length', async t => {
@@ -29,7 +29,7 @@ t.test('one character more or less, or on the other side of a border, is another
 })
 
 t.test('what SQLite gives back has the digest of what it was given, whatever well-formed text it is', async t => {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   const back = db
     .prepare<[string, bigint, bigint], { text: string; amount: bigint; at: bigint }>('SELECT ? AS text, ? AS amount, ? AS at')

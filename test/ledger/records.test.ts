@@ -1,5 +1,5 @@
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { openDatabase } from '../../src/ledger/database.js'
 import { DamagedFile } from '../../src/ledger/file-errors.js'
 import { asked, heldRecord, Records } from '../../src/ledger/records.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
@@ -13,7 +13,7 @@ const part = {
 }
 
 function records(t: Test) {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
   return { db, records: new Records(db) }

@@ -3,8 +3,8 @@ import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync,
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { openDatabase } from '../../src/ledger/database.js'
 import { openFile } from '../../src/ledger/open-file.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { script } from './script.js'
@@ -77,7 +77,7 @@ t.test('a file that is missing is only made when that is wanted', async t => {
 
 t.test('a ledger of a newer gateway is refused, and not touched', async t => {
   const path = await made(t)
-  const db = new Database(path)
+  const db = openDatabase(path)
   db.pragma('user_version = 5')
   db.close()
   const before = readFileSync(path)
@@ -93,7 +93,7 @@ for (const { version, acme = [1000n, 450n], beta = 0n, kept = [TAUGHT], summed =
 ] as const) {
   t.test(`a ledger of version ${version} is made one of this version, with all that is in it`, async t => {
     const path = join(t.testdir(), 'ledger.db')
-    const db = new Database(path)
+    const db = openDatabase(path)
     db.pragma('page_size = 2048')
     db.exec(readFileSync(new URL(`../../../test/fixtures/ledger/version-${version}.sql`, import.meta.url), 'utf8'))
     db.close()
@@ -112,7 +112,7 @@ for (const { version, acme = [1000n, 450n], beta = 0n, kept = [TAUGHT], summed =
     await script(t, again, 'verify -> same')
     await again.close()
     const made = (path: string) => {
-      const db = new Database(path, { readonly: true })
+      const db = openDatabase(path, { readonly: true })
       t.teardown(() => db.close())
       return [db.pragma('user_version', { simple: true }), db.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all()]
     }
@@ -135,7 +135,7 @@ t.test('what models have taught is kept, the last of each model and basis', asyn
 
 t.test('an SQLite file of another program is refused, and not touched', async t => {
   const path = join(t.testdir(), 'other.db')
-  const db = new Database(path)
+  const db = openDatabase(path)
   db.exec('CREATE TABLE notes (text)')
   db.close()
   const before = readFileSync(path)

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { requestIds, ulids } from '../../src/ids.js'
 import { accountRial } from '../../src/ledger/counters.js'
+import { openDatabase } from '../../src/ledger/database.js'
 import type { Claim, Ledger } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { contract } from './contract.js'
@@ -252,7 +252,7 @@ t.test('verify finds what was changed behind its back, and goes on while others 
   await ledger.credit({ id: 'c', account: 'acme', amount: 5n, note: '', at: AT })
   await ledger.close()
 
-  const db = new Database(path)
+  const db = openDatabase(path)
   db.exec("UPDATE counters SET posted = posted + 1; UPDATE records SET posted = '[[77,1]]' WHERE id = 'm5'")
   db.close()
   ledger = await opened(t, path)

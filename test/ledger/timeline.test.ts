@@ -1,5 +1,5 @@
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { openDatabase } from '../../src/ledger/database.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { Timeline } from '../../src/ledger/timeline.js'
 
@@ -8,7 +8,7 @@ const END = '\u{10ffff}'
 const TIME_MAX = 2 ** 48 - 1
 
 function timeline(t: Test) {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
   return { db, timeline: new Timeline(db) }

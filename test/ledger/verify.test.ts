@@ -1,7 +1,8 @@
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { Cells } from '../../src/ledger/cells.js'
 import { DailySums } from '../../src/ledger/daily-sums.js'
+import { openDatabase } from '../../src/ledger/database.js'
 import { Records } from '../../src/ledger/records.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { Verification } from '../../src/ledger/verify.js'
@@ -20,7 +21,7 @@ interface Books {
 }
 
 function books(t: Test): Books {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
   const cells = new Cells(db)
@@ -154,7 +155,7 @@ t.test('a record on a counter that is not there is a difference, whatever its nu
 })
 
 t.test('what ends while it is summed up is counted once, whether its place has been passed or is still to come', async t => {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
   const cells = new Cells(db)

@@ -1,12 +1,12 @@
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { AMOUNT_MAX } from '../../src/ledger/cells.js'
+import { openDatabase } from '../../src/ledger/database.js'
 import { DamagedFile } from '../../src/ledger/file-errors.js'
 import { SCHEMA } from '../../src/ledger/sqlite.sql.js'
 import { sumUpCredits, Wallets } from '../../src/ledger/wallets.js'
 
 function wallets(t: Test) {
-  const db = new Database(':memory:')
+  const db = openDatabase(':memory:')
   t.teardown(() => db.close())
   db.exec(SCHEMA)
   return { db, wallets: new Wallets(db) }
