@@ -342,7 +342,8 @@ t.test('a file with a damaged byte, wherever it is: refused, failed, told by ver
       came[what] = (came[what] ?? 0) + 1
       if (!(what in OUTCOMES)) throw new Error(what)
     }),
-    { numRuns: DAMAGES },
+    // Of the ways that it can go, what is written of a credit is hit too seldom to leave it to chance.
+    { numRuns: DAMAGES, examples: [[file.indexOf('invoice 1'), 1]] },
   )
   t.comment(JSON.stringify(came))
   t.strictSame(Object.keys(came).sort(), Object.keys(OUTCOMES).sort())
