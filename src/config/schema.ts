@@ -86,7 +86,7 @@ class Walk {
     return value === null && types.has('object') ? this.#map(schema, {}, path) : value
   }
 
-  /** Types that a schema admits; empty: any. */
+  /** Types that a schema admits; empty: all there are. */
   types(reference: JsonObject): ReadonlySet<string> {
     const schema = this.#resolve(reference)
     let types = this.#types.get(schema)

@@ -7,7 +7,7 @@ import type { Findings } from './findings.js'
 import type { Path } from './problems.js'
 import { didYouMean } from './suggest.js'
 
-/** `127.0.0.1:8080`, `[::1]:8080`. Port 0: any free one. */
+/** `127.0.0.1:8080`, `[::1]:8080`. Port 0: one that is free. */
 export function readAddress(findings: Findings, text: string, path: Path): Address {
   const colon = text.lastIndexOf(':')
   const port = Number(text.slice(colon + 1))

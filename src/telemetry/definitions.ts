@@ -3,7 +3,7 @@ import { Gauge, type Registry } from './prometheus.js'
 
 const PREFIX = 'model_gateway_'
 
-/** The bounds of OpenTelemetry's conventions for generative models, where it has any. Seconds. */
+/** The bounds of OpenTelemetry's conventions for generative models, where there are some. Seconds. */
 const REQUEST = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 const FIRST_TOKEN = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 const OUTPUT_TOKEN = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]

@@ -12,7 +12,7 @@ export type Connector = ReturnType<typeof buildConnector>
 export interface Line {
   /** It had carried a request before. */
   readonly reused: boolean
-  /** Has any byte come over it since the request was written? Over TLS those that it carries count, and not its own words: a goodbye is none. */
+  /** Has a byte come over it since the request was written? Over TLS those that it carries count, and not its own words: a goodbye is none. */
   heard(): boolean
 }
 

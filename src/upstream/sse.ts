@@ -7,7 +7,7 @@ const LF = 0x0a
 const CR = 0x0d
 
 /**
- * Cuts a provider's bytes into server-sent events (WHATWG HTML §9.2), wherever the network has cut them: any line ending, a byte order
+ * Cuts a provider's bytes into server-sent events (WHATWG HTML §9.2), wherever the network has cut them: every line ending, a byte order
  * mark at the start, several `data` lines (joined by a line feed), comments. `id` and `retry` mean nothing here and are dropped.
  */
 export class SseParser {

@@ -40,7 +40,7 @@ export class Wires {
   }
 }
 
-/** The way to a provider, for as long as any config uses it. */
+/** The way to a provider, for as long as a config uses it. */
 class Shared {
   readonly #transport: Transport
   #users = 0

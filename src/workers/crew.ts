@@ -285,7 +285,8 @@ export class Crew {
     for (const post of this.#posts) {
       if (post.process === null) continue
       const patienceMs = post.state === 'up' ? SILENT_MS : PREPARE_MS
-      if (++post.silent * LOOK_MS > patienceMs) {
+      // Once: what it has left open may take its time to end.
+      if (++post.silent === patienceMs / LOOK_MS) {
         this.#facts.log.error('a worker does not answer, and is ended', { worker: post.number, ms: patienceMs })
         post.process.kill()
       } else if (post.silent > 1 && post.state === 'up') post.process.tell({ kind: 'tell' })

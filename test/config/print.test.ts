@@ -3,8 +3,8 @@ import { sha256Of } from '../../src/config/keys.js'
 import { loadConfig } from '../../src/config/load.js'
 import { effective } from '../../src/config/print.js'
 
-const any = { type: 'object' }
-const kinds = new Map([['openai', { baseUrl: 'https://api.example/v1', surfaces: ['chat'], options: any, modelOptions: any }]])
+const free = { type: 'object' }
+const kinds = new Map([['openai', { baseUrl: 'https://api.example/v1', surfaces: ['chat'], options: free, modelOptions: free }]])
 
 const YAML = `
 admin: "[::1]:9091"

@@ -211,15 +211,19 @@ t.test('60 requests at once on a key with room for 7: 7 reach the provider, 53 a
   })
 })
 
-/* biome-ignore-start lint/suspicious/noExplicitAny: an answer's JSON. */
-function held(status: any, { name, usage }: Ceiling): number {
+/** Of what a key is told of itself. */
+interface KeyStatus {
+  readonly usage: Readonly<Record<string, number>>
+  readonly wallet: { readonly held_rial: number }
+}
+
+function held(status: KeyStatus, { name, usage }: Ceiling): number | undefined {
   return name === 'wallet' ? status.wallet.held_rial : status.usage[`held_${usage}`]
 }
 
-function used(status: any, { name, usage }: Ceiling): number {
+function used(status: KeyStatus, { name, usage }: Ceiling): number | undefined {
   return name === 'wallet' ? status.usage.spend_mtd_rial : status.usage[usage]
 }
-/* biome-ignore-end lint/suspicious/noExplicitAny: an answer's JSON. */
 
 interface Figures {
   readonly each: number

@@ -34,7 +34,7 @@ export default compatible('mistral', {
       return filled(ended({ ...body, choices: body.choices.map(choice) }), call)
     },
   },
-  // The encoding is the gateway's affair: any answer is brought into the one that was asked for.
+  // The encoding is the gateway's affair: every answer is brought into the one that was asked for.
   embeddings: { request: body => embedded(renamed({ dimensions: 'output_dimension' })(body)) },
 })
 

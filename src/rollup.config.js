@@ -2,9 +2,10 @@
  * What runs is a bundle: lib/, of what tsc has made in dist/. By itself, a start would read 209 files of the gateway, a third of a millisecond each; so it reads
  * thirty. What is found by its name, and not imported (src/paths.ts), stays a file of its own: verbs, kinds of providers, policies, threads. What these
  * share lies in src/, where paths.ts is right from every file. Of the packages yaml is in it, from the modules that it has for bundlers: its 71 files took
- * longer than all of ours. The others are not: they are installed, and brought up to date, by themselves.
+ * longer than all of ours. The others are not: they are installed, and brought up to date, by themselves. `npm run build` runs it; paths are the package's.
  */
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
 
 const FILES = [
   ...['src/bin', 'src/index', 'src/counting/thread', 'src/offload/thread', 'src/workers/process'],
@@ -18,7 +19,7 @@ function sources(folder) {
 }
 
 const { exports } = JSON.parse(readFileSync('node_modules/yaml/package.json', 'utf8'))
-const YAML = `${import.meta.dirname}/node_modules/yaml/${exports['.'].default}`
+const YAML = resolve('node_modules/yaml', exports['.'].default)
 
 export default {
   input: Object.fromEntries(FILES.map(file => [file, `dist/${file}.js`])),
