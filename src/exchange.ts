@@ -115,7 +115,7 @@ export class Exchange implements Ended {
   parse: (() => Body) | null = null
   /** What its body takes of the room for bodies. */
   bodyBytes = 0
-  /** The body as it came. */
+  /** The body as it came, where its memory is to be given back. */
   bytes: Pieces | null = null
   declare model: Model
   declare estimate: Estimate

@@ -1,9 +1,9 @@
-/** So many pieces are put together at once. */
-const PIECES = 16
+/** So many pieces are put together at once: fewer would take more time, and more keep more of what they were cut from. */
+const PIECES = 4
 
 /**
  * A text that is added to bit by bit, and kept until it is taken. Where JavaScript adds to a string, each piece stays alive with whatever it was cut from or
- * put together of, which can be twenty times as much as it says; here pieces become one text, sixteen at a time.
+ * put together of, which can be twenty times as much as it says; here pieces become one text, four at a time.
  */
 export class FlatText {
   readonly #pieces: string[] = []

@@ -47,7 +47,7 @@ export async function run(exchange: Exchange, endpoint: Endpoint, runtime: Runti
   }
   const finishing = runtime.chain.finish(exchange, ran.outcome)
   if (finishing !== undefined) await finishing
-  if (exchange.bytes?.many) services.offload.free(exchange.bytes)
+  if (exchange.bytes !== null) services.offload.free(exchange.bytes)
   return ran
 }
 
@@ -61,7 +61,8 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
   const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request, services.bodies)
   exchange.bodyBytes = bytes.length
-  exchange.bytes = bytes
+  // Of a small one nothing is to be given back, and a stream may last for long.
+  if (bytes.many) exchange.bytes = bytes
   exchange.marks.read = clock.monotonic()
   const asked = ask(bytes, exchange, endpoint, runtime, services)
   const question = asked instanceof Promise ? await asked : asked

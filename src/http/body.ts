@@ -28,6 +28,13 @@ export function checkBodyHeaders(request: IncomingMessage, bytesMax: number): vo
 const PACE_BYTES = 1_000
 const PACE_MS = 10_000
 
+/** A body that is still coming, and who waits for it. */
+interface Reading {
+  readonly pieces: Pieces
+  readonly resolve: (pieces: Pieces) => void
+  readonly reject: (error: GatewayError) => void
+}
+
 /**
  * The whole body. What it takes of `room` stays taken until the caller gives it back; nothing of it where this throws: `request_too_large`
  * past `bytesMax`, `request_timeout` when it has not come within `timeoutMs` or as good as stands still, `overloaded` when there is no room,
@@ -37,7 +44,8 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
   // Its error has been told already, to whoever listened then.
   if (request.destroyed) return Promise.reject(left())
   return new Promise((resolve, reject) => {
-    let pieces = new Pieces()
+    // What listens until the request is gone, which a stream may delay for long, shall not hold on to its body: neither does it to the promise.
+    let reading: Reading | null = { pieces: new Pieces(), resolve, reject }
     let size = 0
     let sizeBefore = 0
     const begun = performance.now()
@@ -52,28 +60,31 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
       }
     }
     const fail = (error: GatewayError): void => {
-      deadline.clear()
+      const failed = end()
+      if (failed === null) return
       request.removeListener('data', onData)
       request.removeListener('end', onEnd)
       room.give(size)
-      size = 0
-      // What listens until the request is gone shall not hold on to its body.
-      pieces = new Pieces()
-      reject(error)
+      failed.reject(error)
+    }
+    const end = (): Reading | null => {
+      const ended = reading
+      reading = null
+      deadline.clear()
+      return ended
     }
     const onData = (chunk: Buffer): void => {
+      if (reading === null) return
       if (size + chunk.length > bytesMax) fail(tooLarge(bytesMax))
       else if (!room.take(chunk.length, size)) fail(full())
       else {
         size += chunk.length
-        pieces.take(chunk)
+        reading.pieces.take(chunk)
       }
     }
     const onEnd = (): void => {
-      deadline.clear()
-      request.removeListener('error', onError)
-      request.on('error', () => {})
-      resolve(pieces)
+      const whole = end()
+      if (whole !== null) whole.resolve(whole.pieces)
     }
     const onError = (): void => fail(left())
     const deadline = new Deadline(onTime)

@@ -15,6 +15,7 @@ import {
   type Receiver,
   type Transport,
   type TransportFailure,
+  type TransportRequest,
   type Wire,
 } from './providers/provider.js'
 import { refusalOf, retryAfter } from './refusal.js'
@@ -37,16 +38,12 @@ export type Answered =
   | { readonly kind: 'stream'; readonly stream: AnswerStream; readonly headers: UpstreamHeaders }
 
 export interface AttemptFacts {
-  /** The name of the key that asks. */
-  readonly key: string
   readonly call: Call
   readonly settings: ProviderSettings
   readonly provider: Provider
   readonly wire: Wire
   readonly transport: Transport
   readonly endpoint: Endpoint
-  readonly headers: HeaderFields
-  readonly body: string | Uint8Array
   readonly includeUsage: boolean
   readonly meter: (chunk: JsonObject, counted?: number) => void
   /** The client's answer of a provider's whole one: here (`wholeAnswer`), or on another thread where it is large. */
@@ -83,7 +80,8 @@ export class Attempt implements Receiver {
   #silence: NodeJS.Timeout | null = null
   #lingering: NodeJS.Timeout | null = null
 
-  constructor(facts: AttemptFacts) {
+  /** `sent` is not kept: an answer may last far longer than what it answers is needed. */
+  constructor(facts: AttemptFacts, sent: Pick<TransportRequest, 'key' | 'headers' | 'body'>) {
     this.#facts = facts
     this.answered = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -97,7 +95,7 @@ export class Attempt implements Receiver {
     this.#deadline = new Deadline(this.#timedOut)
     this.#deadline.move(Math.min(this.#waitUntil, this.#totalUntil), now)
     this.#delivery = facts.transport.send(
-      { key: facts.key, path: facts.wire.path(facts.call), headers: facts.headers, body: facts.body, call: facts.call },
+      { key: sent.key, path: facts.wire.path(facts.call), headers: sent.headers, body: sent.body, call: facts.call },
       this,
     )
     // What answers in this process has no connection to wait for.

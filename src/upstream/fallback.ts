@@ -6,7 +6,7 @@ import { familyOf } from '../metering/estimate.js'
 import { Tally } from '../metering/tally.js'
 import type { Runtime, Services } from '../runtime.js'
 import type { Question, Target } from '../understand.js'
-import { type Answered, Attempt } from './attempt.js'
+import { type Answered, Attempt, type AttemptFacts } from './attempt.js'
 import type { Gate } from './gate.js'
 import type { Finding, Health, Visit } from './health.js'
 import { ordered } from './order.js'
@@ -149,16 +149,13 @@ async function attempt(
   exchange.marks.sent ??= services.clock.monotonic()
   if (exchange.gone) throw leftEarly()
   const transport = gate.free() ?? (await enter(gate, exchange))
-  const started = new Attempt({
-    key: exchange.key.name,
+  const facts: AttemptFacts = {
     call,
     settings,
     provider,
     wire,
     transport,
     endpoint,
-    headers,
-    body,
     includeUsage: question.includeUsage,
     meter: tally.add,
     whole: (bytes, headers) =>
@@ -167,7 +164,8 @@ async function attempt(
         : wholeAnswer(bytes.joined(), call, wire, endpoint, headers),
     asks: field => (target.fields === undefined ? Object.hasOwn(target.body, field) : target.fields.includes(field)),
     now: () => services.clock.now(),
-  })
+  }
+  const started = new Attempt(facts, { key: exchange.key.name, headers, body })
   const leave = (): void => {
     if (settings.on_disconnect === 'drain' && !exchange.drained && services.drains.take(started.answered)) return
     const billable = { target, tally, upstreamRequestId: null }

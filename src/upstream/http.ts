@@ -43,8 +43,8 @@ export function httpTransport(settings: ProviderSettings, options: HttpOptions):
   return {
     send: (request, receiver) => {
       const asked = { method: 'POST', path: prefix + request.path, headers: request.headers, body: bodyOf(request) } as const
-      const delivery = new HttpDelivery({ key: request.key, asked, receiver, sockets, connections })
-      delivery.dispatch(false)
+      const delivery = new HttpDelivery({ key: request.key, receiver, sockets, connections })
+      delivery.dispatch(asked, false)
       return delivery
     },
     close: async () => {
@@ -72,7 +72,6 @@ function bodyOf(request: TransportRequest): string | Buffer {
 
 interface Way {
   readonly key: string
-  readonly asked: Dispatcher.DispatchOptions
   readonly receiver: Receiver
   readonly sockets: Sockets
   readonly connections: Connections
@@ -80,10 +79,11 @@ interface Way {
 
 class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   readonly #way: Way
+  /** Until the answer begins: then it is not sent again. */
+  #asked: Dispatcher.DispatchOptions | null = null
   #again = false
   #connection: Connection | null = null
   #line: Line | null = null
-  #headed = false
   #controller: Dispatcher.DispatchController | null = null
   #paused = false
   #over = false
@@ -93,8 +93,9 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
     this.#way = way
   }
 
-  dispatch(again: boolean): void {
-    const { connections, key, asked } = this.#way
+  dispatch(asked: Dispatcher.DispatchOptions, again: boolean): void {
+    const { connections, key } = this.#way
+    this.#asked = asked
     const connection = again ? connections.takeFresh(key) : connections.take(key)
     this.#connection = connection
     try {
@@ -136,7 +137,7 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // Informational answers come before the real one.
-    this.#headed = true
+    this.#asked = null
     if (this.#over || status < 200) return
     this.#way.receiver.head(status, headers)
     if (this.#paused) controller.pause()
@@ -158,11 +159,12 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
     if (this.#connection !== null) this.#way.connections.discard(this.#connection)
     this.#connection = null
     if (this.#over) return
-    if (this.#stale(error)) {
+    const asked = this.#asked
+    if (asked !== null && this.#stale(error)) {
       this.#again = true
       this.#controller = null
       this.#line = null
-      this.dispatch(true)
+      this.dispatch(asked, true)
       return
     }
     this.#over = true
@@ -170,7 +172,7 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   }
 
   #stale(error: Error): boolean {
-    return !this.#again && !this.#headed && this.#line?.reused === true && !this.#line.heard() && CLOSED.test(codeOf(error))
+    return !this.#again && this.#line?.reused === true && !this.#line.heard() && CLOSED.test(codeOf(error))
   }
 }
 

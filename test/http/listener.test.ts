@@ -8,6 +8,7 @@ import { errorFields } from '../../src/http/headers.js'
 import { type Listener, listen } from '../../src/http/listener.js'
 import { sendJson, sendStreamHead } from '../../src/http/respond.js'
 import { Room } from '../../src/http/room.js'
+import { isGone } from '../support/garbage.js'
 
 interface Options {
   readonly handle?: (request: IncomingMessage, response: ServerResponse) => void
@@ -225,6 +226,20 @@ t.test('a client that leaves before its body is whole is noticed, also when it h
     await noticed
   }
   t.strictSame(codes, ['client_closed', 'client_closed'])
+})
+
+t.test('a request that is still being answered does not hold on to its body', async t => {
+  const answering: ServerResponse[] = []
+  const read = new Promise<WeakRef<object>>((resolve, reject) => {
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      answering.push(response)
+      readBody(request, 1_000, 60_000, new Room()).then(bytes => resolve(new WeakRef(bytes)), reject)
+    }
+    void listening(t, { handle }).then(async listener => (await open(listener)).write(`${POST}content-length: 2\r\n\r\n{}`))
+  })
+  t.ok(await isGone(await read))
+  t.equal(answering.length, 1)
+  answering[0]?.end()
 })
 
 t.test('the bodies of all requests share one room', async t => {

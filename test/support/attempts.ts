@@ -2,7 +2,7 @@ import type { ProviderSettings } from '../../src/config/config.js'
 import chatCompletions from '../../src/endpoints/chat-completions.js'
 import { GatewayError } from '../../src/errors.js'
 import type { JsonObject } from '../../src/json.js'
-import { type Answered, Attempt } from '../../src/upstream/attempt.js'
+import { type Answered, Attempt, type AttemptFacts } from '../../src/upstream/attempt.js'
 import { httpTransport } from '../../src/upstream/http.js'
 import openai from '../../src/upstream/providers/openai.js'
 import type { Transport, Wire } from '../../src/upstream/providers/provider.js'
@@ -35,22 +35,21 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
     const { stream = false, body = {}, timeout = {}, wire = CHAT, includeUsage = true, now = 0 } = { ...defaults, ...options }
     const mine = { ...settings, ...options.settings, timeout: { ...settings.timeout, ...timeout } }
     const call = sampleCall('chat', { messages: [{ role: 'user', content: 'a' }], stream, ...body }, sampleModel({ provider: mine }))
-    return new Attempt({
-      key: 'app-a',
+    const facts: AttemptFacts = {
       call,
       settings: mine,
       provider: openai,
       wire,
       transport,
       endpoint: chatCompletions,
-      headers: { 'content-type': 'application/json', ...openai.authorize(mine.api_key, mine) },
-      body: JSON.stringify(call.body),
       includeUsage,
       meter: () => {},
       whole: (bytes, headers) => wholeAnswer(bytes.joined(), call, wire, chatCompletions, headers),
       asks: field => Object.hasOwn(call.body, field),
       now: () => now,
-    })
+    }
+    const headers = { 'content-type': 'application/json', ...openai.authorize(mine.api_key, mine) }
+    return new Attempt(facts, { key: 'app-a', headers, body: JSON.stringify(call.body) })
   }
 }
 

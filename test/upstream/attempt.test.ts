@@ -3,10 +3,13 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
+import { httpTransport } from '../../src/upstream/http.js'
 import type { Transport } from '../../src/upstream/providers/provider.js'
 import { chunksIn } from '../support/answer-stream.js'
 import { type AttemptOptions, attempts, heard, refused } from '../support/attempts.js'
-import { chat, json, provider, type Script, sse } from '../support/provider.js'
+import { settingsOf } from '../support/calls.js'
+import { isGone } from '../support/garbage.js'
+import { chat, json, type OpenStream, openStream, provider, type Script, sse } from '../support/provider.js'
 import { brokenRules } from '../support/stream-rules.js'
 
 const WHOLE = {
@@ -462,4 +465,23 @@ t.test('a client that reads slowly when the answer is over leaves nothing waitin
   await attempt.answered
   attempt.pause()
   t.equal(timers(), before)
+})
+
+t.test('of what was sent nothing is kept while its answer lasts', async t => {
+  const streams: OpenStream[] = []
+  const there = await provider(t, (seen, response) => void streams.push(openStream(seen, response)))
+  const http = httpTransport(settingsOf('openai', { base_url: there.url }), { now: () => 0, distrusted: () => {} })
+  let sent: WeakRef<object> | undefined
+  const transport: Transport = {
+    send: (request, receiver) => {
+      sent = new WeakRef(request.headers)
+      return http.send(request, receiver)
+    },
+    close: () => http.close(),
+  }
+  const attempt = attempts(t, there.url, { stream: true, transport })()
+  const answered = await attempt.answered
+  t.ok(await isGone(sent as WeakRef<object>))
+  streams[0]?.finish()
+  t.match(await heard(answered), { error: null })
 })
