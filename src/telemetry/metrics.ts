@@ -12,6 +12,7 @@ import {
   type Keep,
 } from './families.js'
 import { type Labels, labels } from './labels.js'
+import { LoopLag } from './loop-lag.js'
 import { addProcessMetrics, Registry } from './prometheus.js'
 import { Routes } from './routes.js'
 
@@ -103,7 +104,8 @@ export interface Gathered {
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const { families, gauges } = define(registry)
-  const addProcess = options.process ? later(() => addProcessMetrics(registry), PROCESS_MS) : null
+  const lag = options.process ? new LoopLag() : null
+  const addProcess = lag === null ? null : later(() => addProcessMetrics(registry, lag), PROCESS_MS)
   let known = labels(options.labels)
   let routes = new Routes(families, known)
   let keys = new Map<string | null, KeyCells>()
@@ -141,6 +143,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     inFlight(surface, change) {
       const label = known.surface(surface)
       inFlight.set(label, (inFlight.get(label) ?? 0) + change)
+      lag?.inFlight(change)
     },
     upstream(provider, result) {
       families.upstreamRequests.cell(known.provider(provider), known.result(result)).add(1)

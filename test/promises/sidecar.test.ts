@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -246,3 +247,17 @@ for (const [how, signals] of [
     t.equal(records.length, settled + open)
   })
 }
+
+t.test('a gateway that nobody asks sleeps', async t => {
+  const up = await provider(t, chat())
+  const running = await gateway(t, yaml(up.url))
+  const { pid } = running.process
+  const wakes = (): number =>
+    Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/task/${pid}/status`, 'utf8'))?.[1])
+  t.equal((await running.post(CHAT, BODY)).status, 200)
+  // What follows a request is over.
+  await sleep(3_000)
+  const before = wakes()
+  await sleep(3_000)
+  t.ok(wakes() - before < 30, `it woke up ${wakes() - before} times in three seconds`)
+})

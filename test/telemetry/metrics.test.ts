@@ -258,6 +258,38 @@ t.test('text and OpenMetrics may be scraped in turn, and at once, and neither ch
   t.strictSame(await samples(all, OPENMETRICS).then(found => found.get('key_requests_total{key="app-a"}')), 1)
 })
 
+t.test('how late the event loop is, while requests are under way', async t => {
+  const all = metrics({ process: true })
+  const lags = async () => {
+    const { body } = await all.render(undefined)
+    return new Map(
+      [...body.matchAll(/^nodejs_eventloop_lag_(?:(\w+)_)?seconds (\S+)$/gm)].map(([, name = 'last', value]) => [name, Number(value)]),
+    )
+  }
+  const names = ['last', 'min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99']
+  const none = new Map(names.map(name => [name, 0]))
+  t.strictSame(await lags(), none, 'nobody has asked for anything')
+  all.inFlight('chat', 1)
+  await new Promise(resolve => setTimeout(resolve, 200))
+  const until = performance.now() + 300
+  while (performance.now() < until);
+  await new Promise(resolve => setTimeout(resolve, 200))
+  const busy = await lags()
+  t.strictSame([...busy.keys()], names)
+  t.ok((busy.get('max') as number) >= 0.25, 'for so long the loop stood still')
+  t.equal(busy.get('p99'), busy.get('max'))
+  for (const name of ['min', 'p50', 'last']) t.ok((busy.get(name) as number) < 0.2, name)
+  all.inFlight('chat', -1)
+  await new Promise(resolve => setTimeout(resolve, 1_300))
+  await lags()
+  await new Promise(resolve => setTimeout(resolve, 100))
+  t.strictSame(await lags(), none, 'it is not asked any more')
+  all.inFlight('chat', 1)
+  await new Promise(resolve => setTimeout(resolve, 100))
+  t.ok(((await lags()).get('max') as number) > 0, 'it is asked again')
+  all.inFlight('chat', -1)
+})
+
 t.test('whatever clients send, the series are bounded by the config', async t => {
   const all = metrics()
   for (let i = 0; i < 10_000; i++) {
