@@ -95,7 +95,7 @@ t.test('a long answer is counted as it comes, and not kept', async t => {
 t.test('of the events that a text came in, none is kept with it, and of those that came last a few', t => {
   for (const [answers, events, most] of [
     [20, 1_000, 80],
-    [1_000, 15, 120],
+    [1_000, 15, 200],
   ] as const) {
     const tallies = Array.from({ length: answers }, () => new Tally(chatCompletions, FAMILY, false))
     const before = heap()
