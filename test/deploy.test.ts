@@ -7,15 +7,13 @@ import { parse, parseAllDocuments } from 'yaml'
 import { loadConfig } from '../src/config/load.js'
 import { define } from '../src/telemetry/definitions.js'
 import { loadKinds } from '../src/upstream/kinds.js'
+import type { Parsed } from './support/parsed.js'
 import { ROOT } from './support/paths.js'
 
 const DEPLOY = `${ROOT}config/deploy/`
 const DOCKERFILE = readFileSync(`${DEPLOY}Dockerfile`, 'utf8')
 
-// biome-ignore lint/suspicious/noExplicitAny: manifests have every shape.
-type Manifest = any
-
-function manifests(file: string): Manifest[] {
+function manifests(file: string): Parsed[] {
   return parseAllDocuments(readFileSync(`${DEPLOY}kubernetes/${file}`, 'utf8'), { version: '1.1' }).map(document => document.toJS())
 }
 
@@ -66,15 +64,15 @@ for (const file of ['sidecar.yaml', 'gateway.yaml']) {
     const writable = mounts.filter(mount => mount.readOnly !== true)
     t.equal(writable.length, 1, 'one writable volume')
     const claims = workload.spec.volumeClaimTemplates ?? []
-    const volumes = [...pod.volumes, ...claims.map((claim: Manifest) => claim.metadata)].map(volume => volume.name)
+    const volumes = [...pod.volumes, ...claims.map((claim: Parsed) => claim.metadata)].map(volume => volume.name)
     t.strictSame(mounts.map(mount => mount.name).sort(), volumes.sort(), 'every volume is there and is used')
 
     const [, command = ''] = /CMD \["serve", "-c", "([^"]+)"\]/.exec(DOCKERFILE) ?? []
-    const configMap = pod.volumes.find((volume: Manifest) => volume.configMap).configMap.name
+    const configMap = pod.volumes.find((volume: Parsed) => volume.configMap).configMap.name
     t.equal(mounts.find(mount => mount.name === 'config')?.mountPath, dirname(command))
     const map = all.find(one => one.kind === 'ConfigMap' && one.metadata.name === configMap)
     const secrets = mounts.find(mount => mount.name === 'secrets')?.mountPath ?? ''
-    t.equal(pod.volumes.find((volume: Manifest) => volume.secret).secret.defaultMode, 0o440, 'not for every user')
+    t.equal(pod.volumes.find((volume: Parsed) => volume.secret).secret.defaultMode, 0o440, 'not for every user')
     const read: string[] = []
     const readFile = (path: string): string => {
       if (path === command) return map.data['gateway.yaml']
@@ -86,12 +84,12 @@ for (const file of ['sidecar.yaml', 'gateway.yaml']) {
     t.ok(read.length > 0 && read.every(path => path.startsWith(`${secrets}/`)), 'secrets are files of the volume')
     t.ok(config.ledger.path.startsWith(`${writable[0]?.mountPath}/`), 'the ledger lies on the writable volume')
     t.ok(config.drain_timeout / 1000 < pod.terminationGracePeriodSeconds, 'requests may end before the pod is killed')
-    const ops = container.ports.find((port: Manifest) => port.name === 'ops')
+    const ops = container.ports.find((port: Parsed) => port.name === 'ops')
     t.strictSame(config.ops, { host: '0.0.0.0', port: ops.containerPort })
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) t.equal(container[probe].httpGet.port, 'ops', probe)
     t.equal(container.livenessProbe.httpGet.path, '/livez')
     t.equal(container.readinessProbe.httpGet.path, '/readyz')
-    const http = container.ports.find((port: Manifest) => port.name === 'http')
+    const http = container.ports.find((port: Parsed) => port.name === 'http')
     t.strictSame(config.listen, http === undefined ? { host: '127.0.0.1', port: 8080 } : { host: '0.0.0.0', port: http.containerPort })
     const [monitor] = manifests('podmonitor.yaml')
     t.ok(
@@ -111,7 +109,7 @@ t.test('a ServiceMonitor finds the gateway for all by its ops port, and by nothi
   const [port] = service.spec.ports
   t.equal(monitor.spec.endpoints[0].port, port.name)
   t.strictSame(
-    template.spec.containers[0].ports.find(({ name }: Manifest) => name === port.targetPort),
+    template.spec.containers[0].ports.find(({ name }: Parsed) => name === port.targetPort),
     { name: 'ops', containerPort: port.port },
   )
 })

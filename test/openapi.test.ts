@@ -8,6 +8,7 @@ import { ENDPOINTS } from '../src/endpoints/endpoints.js'
 import { CODES } from '../src/errors.js'
 import { conform, openapi } from './support/api.js'
 import { AUTH, gateway, yaml } from './support/gateway.js'
+import type { Parsed } from './support/parsed.js'
 import { ROOT } from './support/paths.js'
 import { json, provider } from './support/provider.js'
 
@@ -15,9 +16,7 @@ import { json, provider } from './support/provider.js'
  * config/openapi.yaml: well-formed, and about this gateway. That answers are as it says, every test with a running gateway holds.
  */
 
-// biome-ignore lint/suspicious/noExplicitAny: a document of every shape.
-type Any = any
-const document: Any = openapi().document
+const document: Parsed = openapi().document
 
 t.test('it is an OpenAPI 3.1 document', async t => {
   const meta = createRequire(import.meta.url).resolve('@seriousme/openapi-schema-validator/schemas/v3.1/schema.json')
@@ -35,14 +34,16 @@ t.test('it is an OpenAPI 3.1 document', async t => {
 t.test('it has every path of the public listener, and no other', async t => {
   const paths = [...ENDPOINTS.flatMap(endpoint => endpoint.paths), '/v1/models', '/v1/models/{id}', '/v1/key']
   t.strictSame(Object.keys(document.paths).sort(), paths.sort())
-  const ids = Object.values(document.paths).flatMap((item: Any) => (item.$ref === undefined ? [(item.post ?? item.get).operationId] : []))
+  const ids = Object.values(document.paths).flatMap((item: Parsed) =>
+    item.$ref === undefined ? [(item.post ?? item.get).operationId] : [],
+  )
   t.equal(new Set(ids).size, ids.length)
 })
 
 t.test('it has every field that a surface takes, and no other', async t => {
   for (const { paths, fields, parameters, surface } of ENDPOINTS) {
     for (const path of paths) {
-      const { $ref } = (openapi().operation(path, 'POST') as Any).requestBody.content['application/json'].schema
+      const { $ref } = (openapi().operation(path, 'POST') as Parsed).requestBody.content['application/json'].schema
       const schema = document.components.schemas[$ref.split('/').at(-1)]
       t.strictSame(Object.keys(schema.properties).sort(), ['model', ...fields, ...parameters].sort(), surface)
     }
@@ -52,7 +53,7 @@ t.test('it has every field that a surface takes, and no other', async t => {
 t.test('it has every code and every status of an error', async t => {
   const codes = [...CODES].filter(([code]) => code !== 'client_closed')
   t.strictSame([...document.components.schemas.Error.properties.error.properties.code.examples].sort(), codes.map(([code]) => code).sort())
-  for (const [path, { post }] of Object.entries(document.paths) as [string, Any][]) {
+  for (const [path, { post }] of Object.entries(document.paths) as [string, Parsed][]) {
     if (post === undefined) continue
     const statuses = new Set(codes.map(([, { status }]) => String(status)).filter(status => !['405', '417', '431'].includes(status)))
     t.strictSame(Object.keys(post.responses).sort(), ['200', ...statuses, 'default'].sort(), path)

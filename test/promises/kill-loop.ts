@@ -210,8 +210,13 @@ function reconcile(
   return { received, reconciled, differenceRial }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an answer's JSON.
-function compareKey({ usage, wallet }: any, records: readonly UsageRecord[], faults: string[]): void {
+/** What `GET /v1/key` says. */
+interface KeyStatus {
+  readonly usage: Readonly<Record<string, number>>
+  readonly wallet: { readonly balance_rial: number; readonly held_rial: number }
+}
+
+function compareKey({ usage, wallet }: KeyStatus, records: readonly UsageRecord[], faults: string[]): void {
   const tokens = records.reduce((sum, record) => sum + (record.input_tokens ?? 0) + (record.output_tokens ?? 0), 0)
   const rial = Number(records.reduce((sum, record) => sum + (record.cost_rial ?? 0n), 0n))
   const expected = { requests_today: records.length, tokens_today: tokens, spend_today_rial: rial, spend_mtd_rial: rial }

@@ -1,11 +1,11 @@
 import { createServer, type Server, type Socket } from 'node:net'
+import type { Parsed } from './parsed.js'
 
 /** A request that has come whole, and the connection to answer it on with bytes of any kind. */
 export interface Call {
   readonly socket: Socket
   readonly path: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape.
-  readonly body: any
+  readonly body: Parsed
 }
 
 export type Act = (call: Call) => unknown

@@ -8,6 +8,7 @@ import type { UsageRecord } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
 import { conform } from './api.js'
 import { count, searchAll, searchFiles, searchSecrets, takeSecret, takeSecrets } from './canaries.js'
+import type { Parsed } from './parsed.js'
 import { programFile } from './paths.js'
 import { bare } from './program.js'
 
@@ -19,8 +20,7 @@ export interface RunningGateway {
   /** What it wrote to stdout and stderr so far. */
   readonly output: () => string
   /** Lines of its log, parsed. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into lines of every shape.
-  readonly lines: () => any[]
+  readonly lines: () => Parsed[]
   /** Both throw where the answer is not as config/openapi.yaml has it; `get` takes a whole address, too, of the ops listener for one. */
   get(path: string, headers?: Record<string, string>): Promise<Answer>
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -35,16 +35,14 @@ export interface RunningGateway {
   /** Another gateway.yaml, which it sees by itself; resolves when the reload is over. */
   reload(yaml: string): Promise<void>
   /** The first line of its log that has this message, waited for. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into lines of every shape.
-  line(message: string): Promise<any>
+  line(message: string): Promise<Parsed>
 }
 
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
-  readonly json: any
+  readonly json: Parsed
 }
 
 export interface GatewayTestOptions {

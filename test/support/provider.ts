@@ -1,13 +1,13 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { takeTexts } from './canaries.js'
+import type { Parsed } from './parsed.js'
 
 /** A request as the provider saw it. */
 export interface Seen {
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape.
-  readonly body: any
+  readonly body: Parsed
   readonly text: string
   /** Resolves when the connection of this request was closed before its answer was whole. */
   readonly closed: Promise<void>

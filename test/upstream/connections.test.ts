@@ -55,7 +55,7 @@ t.test('what has carried a request of one key carries further ones of this key, 
   t.equal(connections.size, 3)
 })
 
-t.test('shared: any key’s; off: nobody’s', async t => {
+t.test('shared: one for all keys; off: nobody’s', async t => {
   t.strictSame(['a', 'b', 'a'].map(opened({ keep: 'shared' }).carry), [0, 0, 0])
   const off = opened({ keep: 'off' })
   t.strictSame(['a', 'a', 'b'].map(off.carry), [0, 1, 2])

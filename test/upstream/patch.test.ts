@@ -7,7 +7,7 @@ import { cpuMs } from '../support/cpu.js'
 
 const NAMES = ['id', 'model'] as const
 
-/** JSON text as anybody might write it: any whitespace, escapes in names and strings, numbers that JavaScript can not hold, names twice. */
+/** JSON text as it may be written: whitespace, escapes in names and strings, numbers that JavaScript can not hold, names twice. */
 const space = fc.stringMatching(/^[ \t\r\n]{0,3}$/)
 const string = fc.oneof(
   fc.string({ unit: 'grapheme' }).map(text => JSON.stringify(text)),
