@@ -6,7 +6,7 @@ import type { Connector } from './sockets.js'
 /**
  * Makes connections through a proxy (CONNECT), which sees the name and the port of the origin, and nothing else of what is said to an origin
  * with https. `straight` speaks TLS through it. A proxy that refuses is an error with the code `ERR_PROXY_<its status>`; the proxy has as
- * long as every connection has, and TLS then has as long again.
+ * long as a straight connection has, and TLS then has as long again.
  */
 export function tunnel(proxy: URL, timeoutMs: number, straight: Connector): Connector {
   const { username, password } = proxy
