@@ -2,6 +2,7 @@ import type { Key, Model } from './config/config.js'
 import type { Body } from './endpoints/endpoint.js'
 import type { GatewayError } from './errors.js'
 import type { Arrived, Asked, Ended, Held } from './exchange.js'
+import { checkField } from './field.js'
 import type { Claim } from './ledger/ledger.js'
 import type { HeaderFields, MaybePromise, Observation, Outcome, Policy } from './policy.js'
 
@@ -97,9 +98,10 @@ export class Chain {
     if (this.authors !== null) for (const { code } of claims ?? []) this.authors.set(code, name)
   }
 
+  /** By their names in small letters. Throws what a policy throws, and where a field could not be sent. */
   async forward(exchange: Held, target: Model): Promise<HeaderFields> {
     const fields: Record<string, string> = {}
-    for (const policy of this.#forward) Object.assign(fields, await policy.forward(exchange, target))
+    for (const policy of this.#forward) add(fields, await policy.forward(exchange, target))
     return fields
   }
 
@@ -107,12 +109,15 @@ export class Chain {
     return this.#forward.length > 0
   }
 
-  /** Throws what a policy throws: the answer is cut off. */
+  /** Throws what a policy throws: the answer is cut off. One that promises, against its contract, is too late for that. */
   observe(exchange: Held, seen: Observation): void {
-    for (const policy of this.#observe) policy.observe(exchange, seen)
+    for (const policy of this.#observe) {
+      const promised: unknown = policy.observe(exchange, seen)
+      if (promised instanceof Promise) promised.catch(fault => this.#fault(policy.name, 'observe', fault))
+    }
   }
 
-  /** Never rejects: a fault is reported and changes nothing. */
+  /** Never rejects: a fault, and a field that could not be sent, is reported and changes nothing. */
   respond(exchange: Ended, error?: GatewayError): MaybePromise<Record<string, string>> {
     const fields: Record<string, string> = {}
     for (let i = 0; i < this.#respond.length; i++) {
@@ -120,7 +125,7 @@ export class Chain {
       try {
         const given = policy.respond(exchange, error)
         if (given instanceof Promise) return this.#respondRest(exchange, error, fields, given, i)
-        Object.assign(fields, given)
+        add(fields, given)
       } catch (fault) {
         this.#fault(policy.name, 'respond', fault)
       }
@@ -138,7 +143,7 @@ export class Chain {
     for (let i = at; i < this.#respond.length; i++) {
       const policy = this.#respond[i] as Having<'respond'>
       try {
-        Object.assign(fields, await (i === at ? pending : policy.respond(exchange, error)))
+        add(fields, await (i === at ? pending : policy.respond(exchange, error)))
       } catch (fault) {
         this.#fault(policy.name, 'respond', fault)
       }
@@ -174,6 +179,12 @@ export class Chain {
 
 function having<Hook extends keyof Policy>(policies: readonly Policy[], hook: Hook): Having<Hook>[] {
   return policies.filter((policy): policy is Having<Hook> => policy[hook] !== undefined)
+}
+
+/** All that a policy gives, or nothing of it. */
+function add(fields: Record<string, string>, given: HeaderFields | undefined): void {
+  for (const name in given) checkField(name, given[name])
+  for (const name in given) fields[name.toLowerCase()] = given[name] as string
 }
 
 function first(

@@ -1,3 +1,5 @@
+import { checkField } from './field.js'
+
 /** Who is to blame: labels metrics and chooses the log level. */
 export type Origin = 'client' | 'policy' | 'upstream' | 'gateway'
 
@@ -139,8 +141,28 @@ export function errorBody(error: GatewayError, requestId: string): string {
   })
 }
 
-/** What is answered for a throw that is no GatewayError: nothing of it reaches the client. */
+/**
+ * What is answered for a throw: a GatewayError, if it can be written. Anything else is a fault, the `cause` of what is answered, and nothing of
+ * it reaches the client.
+ */
 export function asGatewayError(value: unknown): GatewayError {
-  if (isGatewayError(value)) return value
-  return new GatewayError('internal_error', 'The gateway met an error of its own. Quote the request id to its operator.', { cause: value })
+  let cause = value
+  if (isGatewayError(value)) {
+    cause = unsendable(value)
+    if (cause === null) return value
+  }
+  return new GatewayError('internal_error', 'The gateway met an error of its own. Quote the request id to its operator.', { cause })
+}
+
+/** Why no answer can be made of an error; policies make their own. */
+function unsendable({ code, status, headers, details, param }: GatewayError): unknown {
+  if (!Number.isInteger(status) || status < 400 || status > 599)
+    return new RangeError(`The status of the error ${code} has to be a whole number from 400 to 599, got ${status}`)
+  try {
+    for (const name in headers) checkField(name, headers[name])
+    if (details !== undefined || param !== null) JSON.stringify([details, param])
+    return null
+  } catch (fault) {
+    return fault
+  }
 }

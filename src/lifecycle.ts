@@ -147,10 +147,31 @@ async function held(exchange: Exchange, endpoint: Endpoint, question: Question, 
     return await release(exchange, error, runtime, services)
   }
   exchange.marks.first = services.clock.monotonic()
-  // `await` spares a promise that waits for a promise.
-  return forwarded.answered.kind === 'stream'
-    ? await tellStream(exchange, forwarded, runtime, services)
-    : await tellWhole(exchange, forwarded, runtime, services)
+  try {
+    return forwarded.answered.kind === 'stream'
+      ? await tellStream(exchange, forwarded, runtime, services)
+      : await tellWhole(exchange, forwarded, runtime, services)
+  } catch (fault) {
+    return await cease(exchange, forwarded, fault, runtime, services)
+  }
+}
+
+/** A fault while an answer was told: what has come of it is charged, no more of it is asked for, and nobody is left waiting. */
+async function cease(exchange: Exchange, forwarded: Forwarded, fault: unknown, runtime: Runtime, services: Services): Promise<Ran> {
+  const { answered, attempt, target, tally } = forwarded
+  const error = asGatewayError(fault)
+  exchange.onGone = null
+  attempt.abort(error)
+  const usage = tally.usage(charge(target, services.calibrations), answered.kind === 'whole')
+  let ran: Ran | null = null
+  try {
+    ran = await settle(exchange, forwarded, { usage, endedBy: 'upstream_error', status: error.status, error }, services)
+  } catch (unsettled) {
+    // The hold stays open; the next start ends it.
+    services.fault('an answer could not be settled', unsettled, { request_id: exchange.id })
+  }
+  const refused = await refuse(exchange, fault, 'voided', runtime, services)
+  return ran ?? refused
 }
 
 /**
@@ -275,7 +296,7 @@ async function settle(exchange: Exchange, billable: Billable, end: End, { ledger
 async function refuse(exchange: Exchange, error: unknown, state: 'voided' | null, runtime: Runtime, services: Services): Promise<Ran> {
   const gatewayError = asGatewayError(error)
   if (gatewayError.origin === 'gateway' && gatewayError.code === 'internal_error') {
-    services.fault('a request met a fault of the gateway', error, { request_id: exchange.id })
+    services.fault('a request met a fault of the gateway', gatewayError.cause ?? error, { request_id: exchange.id })
   }
   if (!exchange.gone) sendError(exchange, gatewayError, await runtime.chain.respond(exchange, gatewayError), runtime)
   return {

@@ -17,6 +17,9 @@ import type { Recent } from './telemetry/recent.js'
 import { report, reportTurnedAway } from './telemetry/report.js'
 import { traces } from './telemetry/trace.js'
 
+/** How long what was cut off has to settle. Milliseconds. */
+const END_MS = 5_000
+
 export interface ServingFacts {
   readonly services: Services
   readonly log: Log
@@ -73,18 +76,28 @@ export class Serving {
     })
   }
 
-  /** Refuses what comes from now on, and waits for what is under way, to its last byte: at most `timeoutMs`, then it is cut off and settled. */
+  /**
+   * Refuses what comes from now on, and waits for what is under way, to its last byte: at most `timeoutMs`, then it is cut off and settled. What
+   * does not end even then, because a policy never answers, is left behind and told of: the next start ends its hold.
+   */
   async drain(timeoutMs: number): Promise<void> {
     this.#draining = true
     if (this.#live.size === 0) return
     const quiet = new Promise<void>(resolve => {
       this.#quiet = resolve
     })
-    const timer = setTimeout(() => {
-      for (const exchange of [...this.#live]) exchange.drain()
-    }, timeoutMs)
+    const timers = [
+      setTimeout(() => {
+        for (const exchange of [...this.#live]) exchange.drain()
+      }, timeoutMs),
+      setTimeout(() => {
+        for (const { id, surface } of this.#live)
+          this.#facts.log.error('a request did not end when it was cut off, and is left behind', { request_id: id, surface })
+        this.#quiet?.()
+      }, timeoutMs + END_MS),
+    ]
     await quiet
-    clearTimeout(timer)
+    for (const timer of timers) clearTimeout(timer)
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
@@ -164,7 +177,8 @@ export class Serving {
       return ran
     } catch (fault) {
       const error = asGatewayError(fault)
-      if (error.code === 'internal_error') services.fault('a page met a fault of the gateway', fault, { request_id: exchange.id })
+      if (error.code === 'internal_error')
+        services.fault('a page met a fault of the gateway', error.cause ?? fault, { request_id: exchange.id })
       const fields = { ...(await runtime.chain.respond(exchange, error)), ...errorFields(error) }
       sendJson(exchange.response, error.status, exchange.id, fields, errorBody(error, exchange.id), writeMs)
       const outcome = { state: 'refused', error: fault } as const

@@ -223,3 +223,47 @@ t.test('a policy keeps its `this`', async t => {
   await chain.finish(EXCHANGE, { state: 'answered' })
   t.equal(policy.count, 2)
 })
+
+t.test('respond: what could not be sent is reported, with all that the policy gave', async t => {
+  const bad: [string, unknown, RegExp][] = [
+    ['x-team', 'تیم', /Invalid character in header content/],
+    ['x-team', 'a\r\nset-cookie: b', /Invalid character in header content/],
+    ['x team', 'a', /valid HTTP token/],
+    ['', 'a', /valid HTTP token/],
+    ['x-team', 1, /x-team has to be a text, got number/],
+    ['x-team', undefined, /x-team has to be a text, got undefined/],
+    ['x-team', ['a'], /x-team has to be a text, got object/],
+    ['Content-Length', '3', /Content-Length is set by the gateway/],
+    ['x-request-id', 'mine', /x-request-id is set by the gateway/],
+  ]
+  for (const async of [false, true]) {
+    for (const [name, value, message] of bad) {
+      const fields = { 'x-well': 'a', [name]: value } as Record<string, string>
+      const { chain, faults } = chained(
+        { name: 'bad', respond: () => (async ? later(fields) : fields) },
+        { name: 'good', respond: () => ({ 'X-Good': 'caf\u00e9' }) },
+      )
+      t.strictSame(await chain.respond(EXCHANGE), { 'x-good': 'caf\u00e9' })
+      t.match(faults, [message])
+      t.equal(faults.length, 1)
+    }
+  }
+})
+
+t.test('forward: names in small letters, so that none is there twice; what could not be sent is thrown', async t => {
+  const { chain } = chained(
+    { name: 'a', forward: () => ({ Authorization: 'Bearer a' }) },
+    { name: 'b', forward: () => ({ authorization: 'Bearer b' }) },
+  )
+  t.strictSame(await chain.forward(EXCHANGE, MODEL), { authorization: 'Bearer b' })
+  for (const fields of [{ 'x-who': 'کاربر' }, { 'transfer-encoding': 'chunked' }, { host: 'elsewhere' }])
+    await t.rejects(chained({ name: 'a', forward: () => later(fields as never) }).chain.forward(EXCHANGE, MODEL), TypeError)
+})
+
+t.test('observe: one that rejects is reported, and ends nothing', async t => {
+  const observe = (() => Promise.reject(new Error('late'))) as unknown as () => void
+  const { chain, faults } = chained({ name: 'slip', observe })
+  chain.observe(EXCHANGE, { kind: 'head', status: 200, target: MODEL })
+  await later(null)
+  t.strictSame(faults, ['slip observe: late'])
+})

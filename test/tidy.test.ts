@@ -7,6 +7,7 @@ import { ROOT } from './support/paths.js'
 const ORDER = [
   [
     'errors',
+    'field',
     'json',
     'pieces',
     'clock',

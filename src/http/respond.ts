@@ -6,7 +6,7 @@ const LINGER_MS = 1_000
 /** A body that is at most this large is read to its end and dropped, so that the connection stays usable. */
 const DROPPED_BYTES_MAX = 64 * 1024
 
-/** Sends a whole JSON answer; does nothing when the client has left. */
+/** Sends a whole JSON answer; does nothing when the client has left. Where another one has begun, nobody is left waiting for its end. */
 export function sendJson(
   response: ServerResponse,
   status: number,
@@ -15,7 +15,10 @@ export function sendJson(
   body: string | Uint8Array,
   writeTimeoutMs: number,
 ): void {
-  if (response.headersSent || response.destroyed) return
+  if (response.headersSent || response.destroyed) {
+    if (!response.writableEnded) response.destroy()
+    return
+  }
   const head = ['content-type', 'application/json', 'content-length', String(Buffer.byteLength(body)), 'x-request-id', requestId]
   for (const name in fields) head.push(name, fields[name] as string)
   const { req } = response

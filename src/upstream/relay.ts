@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { GatewayError, isGatewayError } from '../errors.js'
+import { asGatewayError, GatewayError, isGatewayError } from '../errors.js'
 import type { JsonObject } from '../json.js'
 import type { Attempt } from './attempt.js'
 import type { AnswerStream } from './stream.js'
@@ -139,5 +139,7 @@ export class StreamRelay {
 
 /** What the client is told when a policy throws at what passes: the policy's own refusal, if it is one. */
 export function cutOff(fault: unknown): GatewayError {
-  return isGatewayError(fault) ? fault : new GatewayError('internal_error', 'A policy cut the answer off.', { cause: fault })
+  return isGatewayError(fault)
+    ? asGatewayError(fault)
+    : new GatewayError('internal_error', 'A policy cut the answer off.', { cause: fault })
 }
