@@ -35,7 +35,7 @@ const anthropic: Provider = {
       version: {
         type: 'string',
         pattern: '^\\d{4}-\\d{2}-\\d{2}$',
-        description: `The header anthropic-version; default ${VERSION}. From 2026-10-21 on, temperature, top_p and top_k are not sent.`,
+        description: `The header anthropic-version; default ${VERSION}. With 2026-10-21 or a later one, temperature, top_p and top_k are not sent.`,
       },
     },
   },
