@@ -1,4 +1,4 @@
-import type { GatewayError } from '../errors.js'
+import { CODES, type GatewayError } from '../errors.js'
 import type { Exchange, Tried } from '../exchange.js'
 import type { Ran } from '../lifecycle.js'
 import { type Access, type Log, levelOf } from './log.js'
@@ -39,7 +39,7 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
   if (state === 'refused' && error !== null) metrics.refused(error.code, key === null ? null : exchange.key.plan.name)
   for (let i = 0; i < tried.length; i++) {
     const { target, result } = tried[i] as Tried
-    metrics.upstream(providerOf(target), result === 'answered' ? 'ok' : result === 'client_closed' ? 'aborted' : result)
+    metrics.upstream(providerOf(target), resultOf(result))
     if (i > 0) metrics.upstreamRetry(providerOf(target))
   }
   const line: Access = {
@@ -72,6 +72,13 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
   }
   log.access(line)
   return line
+}
+
+/** How a try counts. A code that is not ours is the provider's own, of a refusal that was passed on: the request's fault. */
+function resultOf(result: string): string {
+  if (result === 'answered') return 'ok'
+  if (result === 'client_closed') return 'aborted'
+  return CODES.has(result) ? result : 'upstream_rejected'
 }
 
 /** A request that was turned away before anybody was asked who it is. Returns its line. */

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { type Answer, AUTH, gateway, KEY, type RunningGateway, yaml } from '../support/gateway.js'
+import { type Answer, AUTH, gateway, KEY, metric, type RunningGateway, yaml } from '../support/gateway.js'
 import { chat, json, provider, type Script, sse } from '../support/provider.js'
 
 /*
@@ -322,6 +322,10 @@ t.test('every failure of a provider, asked for a stream or not', async t => {
   const { usage, wallet } = (await running.get('/v1/key')).json
   t.match({ usage, wallet }, { usage: { tokens_today: 0, spend_today_rial: 0, held_tokens_today: 0 }, wallet: { held_rial: 0 } }, 'void')
   t.equal(usage.requests_today, 2 * FAILURES.length + 2, 'a forwarded request counts as one')
+  const results = (result: string) => metric(running, `model_gateway_upstream_requests_total{provider="up",result="${result}"}`)
+  const theirs = FAILURES.filter(([, , { status }]) => status === 400 || status === 413)
+  t.equal(await results('upstream_rejected'), 2 * theirs.length, 'whatever code of its own the provider gives: the fault is not its')
+  t.equal(await results('other'), undefined)
 })
 
 /** What a raw request is answered, read to the end of its connection. */
