@@ -98,8 +98,9 @@ export class Gateway {
     })
     const undo: (() => unknown)[] = [() => watch.close()]
     try {
-      const { loaded, providers } = await readConfig(options.file, options.env)
-      const { config } = loaded
+      const { loaded, providers } = await readConfig(options.file, options.env, watch.read)
+      const { config, warnings, files } = loaded
+      watch.follow(files)
       const log = options.log(config)
       let metrics: Metrics | undefined
       const ledger = await openLedger({
@@ -186,7 +187,6 @@ export class Gateway {
       const begun = lasting(config)
       const retention = keepRetention(config, { ledger, clock, log, runtime: () => serving.runtime })
       undo.unshift(() => retention?.close())
-      const { warnings, files } = loaded
       gateway = new Gateway({
         ...facts,
         services,
@@ -208,7 +208,6 @@ export class Gateway {
         recovered,
         watch,
       })
-      watch.follow(files)
       if (changed) void gateway.reload()
       return gateway
     } catch (error) {
@@ -275,8 +274,9 @@ export class Gateway {
     let files = this.#files
     let runtime: Runtime | undefined
     try {
-      const { loaded, providers } = await readConfig(options.file, options.env)
+      const { loaded, providers } = await readConfig(options.file, options.env, watch.read)
       files = loaded.files
+      watch.follow([...this.#files, ...files])
       const before = serving.runtime
       runtime = await setUp(loaded.config, providers, this.#parts, before)
       if (crew !== null) await crew.change(loaded.config)
@@ -288,7 +288,7 @@ export class Gateway {
       if (runtime !== undefined) await closeRuntime(runtime)
       // A change of a file that the bad config names may mend it.
       const named = error instanceof ConfigError ? error.files : []
-      watch.follow([...new Set([...this.#files, ...files, ...named])])
+      watch.follow([...this.#files, ...files, ...named])
       this.#configProblem = (error as Error).message
       metrics.configReload(false)
       for (const line of this.#configProblem.split('\n')) log.error(`the config was not reloaded: ${line}`)

@@ -88,7 +88,11 @@ export function reason(error: unknown): string {
 
 /** UTF-8; throws where the bytes are none, rather than reading a secret that was never written. A byte order mark is dropped. */
 export function readText(path: string): string {
-  const bytes = readFileSync(path)
+  return textOf(readFileSync(path))
+}
+
+/** The same of bytes that were read already. */
+export function textOf(bytes: Buffer): string {
   // The first TextDecoder of a process costs 5 ms.
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8')
   return bytes.toString('utf8').replace(/^\ufeff/, '')

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type FSWatcher, readFileSync, realpathSync, watch } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
+import { type ReadFile, textOf } from './secrets.js'
 
 export interface WatchOptions {
   /** Quiet time after the last sign of a change, in milliseconds: editors and copies write in several steps. Default 100. */
@@ -10,7 +11,9 @@ export interface WatchOptions {
 }
 
 export interface Watch {
-  /** Follows these files besides the main one from now on, in place of those before. What a new one holds now counts as known. */
+  /** Reads a file as text, by its absolute path. What it held is known from then on: anything else is a change, once it is followed. */
+  readonly read: ReadFile
+  /** Follows these files besides the main one from now on, in place of those before. What a new one that was not read holds now counts as known. */
   follow(extraFiles: readonly string[]): void
   /** No call of `onChange` after this. */
   close(): void
@@ -19,13 +22,14 @@ export interface Watch {
 /**
  * Calls `onChange` when what a file holds has changed, or one of `extraFiles`: written in place, replaced by a rename, or swapped behind a
  * symlink (`..data` of a Kubernetes volume). A file that is written with what it held before is no change; neither is one that is gone: it
- * counts when it is back. Does not keep the process alive. Begin to watch before you load, and follow what the loading named: nothing is
- * missed in between, nor a file that was missing when a load failed.
+ * counts when it is back. Does not keep the process alive. Begin to watch before you load, load by `read`, and follow what the loading named:
+ * nothing is missed in between, nor a file that was missing when a load failed.
  */
 export function watchConfig(file: string, extraFiles: readonly string[], onChange: () => void, options: WatchOptions = {}): Watch {
   const { quiet = 100, poll = 5000 } = options
   const watchers = new Map<string, FSWatcher>()
-  let files = [file, ...extraFiles]
+  const main = resolve(file)
+  let files = [main, ...extraFiles]
   let known = digests(files)
   let timer: NodeJS.Timeout | undefined
   // Others that live in the same folders, such as a ledger under load, must not put off the comparison for ever.
@@ -76,9 +80,15 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   watchFolders()
   const interval = setInterval(compare, poll).unref()
   return {
+    read(path) {
+      known.set(path, null)
+      const bytes = readFileSync(path)
+      known.set(path, digestOf(bytes))
+      return textOf(bytes)
+    },
     follow(extra) {
-      files = [file, ...extra]
-      // What was followed before is known as it was last told of, not as it may have become since.
+      files = [...new Set([main, ...extra])]
+      // What was read, or followed before, is known as it was then, not as it may have become since.
       known = new Map([...digests(files), ...[...known].filter(([path]) => files.includes(path))])
       watchFolders()
     },
@@ -104,10 +114,14 @@ function placesOf(file: string): string[] {
 function digests(files: readonly string[]): Map<string, string | null> {
   const read = (file: string) => {
     try {
-      return createHash('sha256').update(readFileSync(file)).digest('hex')
+      return digestOf(readFileSync(file))
     } catch {
       return null
     }
   }
   return new Map(files.map(file => [file, read(file)]))
+}
+
+function digestOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
 }

@@ -131,6 +131,31 @@ t.test('a change between loading and following is not lost', async t => {
   t.strictSame(seen, ['two'])
 })
 
+t.test('what was read is known, and nothing that a file has become before it is followed', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one', a: '1', b: '\ufeff1' })
+  const at = (name: string) => join(dir, name)
+  const { seen, calls, watch } = watched(t, at('gateway.yaml'), [], EVENTS)
+  t.equal(watch.read(at('a')), '1')
+  t.equal(watch.read(at('b')), '1', 'without its byte order mark')
+  t.throws(() => watch.read(at('c')), { code: 'ENOENT' })
+  watch.follow([at('a'), at('b'), at('c')])
+  writeFileSync(at('gateway.yaml'), 'two')
+  await calls(1)
+  t.strictSame(seen, ['two'], 'they are as they were')
+  for (const [index, name] of ['a', 'c'].entries()) {
+    watch.follow([])
+    if (name === 'a') watch.read(at('a'))
+    else t.throws(() => watch.read(at('c')), { code: 'ENOENT' })
+    writeFileSync(at(name), '2')
+    watch.follow([at(name)])
+    await calls(2 + index)
+  }
+  writeFileSync(at('gateway.yaml'), 'three')
+  t.equal(watch.read(at('gateway.yaml')), 'three')
+  await sleep(80)
+  t.equal(seen.length, 3, 'who has read a change need not be told of it')
+})
+
 t.test('the poll sees what no event tells of', async t => {
   const dir = t.testdir({})
   // The folder does not exist, so nothing can be watched.

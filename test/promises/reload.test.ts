@@ -287,6 +287,27 @@ t.test('a signal reads the file again, though nothing of it has changed', async 
   t.equal(await metric(running, 'model_gateway_config_reloads_total{result="ok"}'), 2)
 })
 
+t.test('a secret that is changed while the gateway starts, or reloads, is taken', async t => {
+  // Made when the secret has been read, and before what it was read for is in force.
+  const rotates = `import { existsSync, renameSync } from 'node:fs'
+export default () => {
+  const next = new URL('next.txt', import.meta.url)
+  if (existsSync(next)) renameSync(next, new URL('secret.txt', import.meta.url))
+  return { name: 'rotates' }
+}
+`
+  const folder = t.testdir({ 'rotates.mjs': rotates, 'secret.txt': 'mgk_first', 'next.txt': 'mgk_second' })
+  const config = yaml((await provider(t)).url, { more: 'policies: [auth, rate, budget, hold, ./rotates.mjs]' })
+  const running = await gateway(t, config.replace(`secret: ${KEY}`, 'secret: "${file:secret.txt}"'), { folder })
+  const status = async (secret: string) => (await running.get('/v1/key', { authorization: `Bearer ${secret}` })).status
+  while ((await status('mgk_second')) !== 200) await sleep(20)
+  t.equal(await status('mgk_first'), 401)
+  writeFileSync(join(folder, 'next.txt'), 'mgk_third')
+  running.process.kill('SIGHUP')
+  while ((await status('mgk_third')) !== 200) await sleep(20)
+  t.equal(await status('mgk_second'), 401)
+})
+
 t.test('the file of a policy is read again when it was edited; its own codes are told apart', async t => {
   const closed = (code: string) => `export default (_options, host) => ({
     name: 'hours', codes: ['closed', 'on_holiday'],
