@@ -109,6 +109,8 @@ export class Gateway {
       })
       undo.unshift(() => ledger.close())
       const recovered = await ledger.recover(clock.now())
+      // At once: of a start that fails, the next one finds nothing to tell of.
+      for (const hold of recovered) tellReleased(hold, 'a hold that the last run left open was released', log)
       const health = new Health(report => {
         tellHealth(report, log)
         showTargets()
@@ -132,6 +134,7 @@ export class Gateway {
         failed: error => log.warn('a scrape went without the figures of the ledger', { error }),
         process: true,
       })
+      for (const { record } of recovered) metrics.recovered(1, record.model)
       showHealth(config, health, metrics, clock.monotonic())
       const recent = new Recent(on => crew?.watch(on))
       if (config.workers > 1) {
@@ -142,7 +145,10 @@ export class Gateway {
           metrics,
           recent,
           calibrations,
-          released: hold => gateway?.released(hold, 'a hold that a worker left open was released'),
+          released: hold => {
+            metrics?.recovered(1, hold.record.model)
+            tellReleased(hold, 'a hold that a worker left open was released', log)
+          },
           healthTold: () => gateway !== undefined && showTargets(),
         })
       }
@@ -226,15 +232,7 @@ export class Gateway {
     this.ledger = ledger
     this.warnings = warnings
     this.recovered = recovered
-    for (const hold of recovered) this.released(hold, 'a hold that the last run left open was released')
     this.#files = files
-  }
-
-  /** Tells of a hold that nobody is left to end. */
-  released({ id, record: { model, key, held_rial } }: OpenHold, message: string): void {
-    const { metrics, log } = this.#parts
-    metrics.recovered(1, model)
-    log.warn(message, { request_id: id, model, rial: held_rial, ...(key === null ? {} : { key }) })
   }
 
   /** The one that new requests run under. */
@@ -337,6 +335,11 @@ export class Gateway {
     await ops?.close()
     await log.drained()
   }
+}
+
+/** Tells of a hold that nobody was left to end. */
+function tellReleased({ id, record: { model, key, held_rial } }: OpenHold, message: string, log: Log): void {
+  log.warn(message, { request_id: id, model, rial: held_rial, ...(key === null ? {} : { key }) })
 }
 
 /** Requests go on without it: the next start begins with what was kept before. */

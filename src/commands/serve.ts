@@ -44,6 +44,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   try {
     gateway = await start(file, io, make)
   } catch (error) {
+    log?.flushSync()
     if (!(error instanceof ConfigError)) throw error
     io.stderr(`${error.message}\n${remedy(error)}`)
     return 2

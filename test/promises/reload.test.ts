@@ -298,7 +298,7 @@ export default () => {
 `
   const folder = t.testdir({ 'rotates.mjs': rotates, 'secret.txt': 'mgk_first', 'next.txt': 'mgk_second' })
   const config = yaml((await provider(t)).url, { more: 'policies: [auth, rate, budget, hold, ./rotates.mjs]' })
-  const running = await gateway(t, config.replace(`secret: ${KEY}`, 'secret: "${file:secret.txt}"'), { folder })
+  const running = await gateway(t, config.replace(`secret: ${KEY}`, `secret: "\${file:secret.txt}"`), { folder })
   const status = async (secret: string) => (await running.get('/v1/key', { authorization: `Bearer ${secret}` })).status
   while ((await status('mgk_second')) !== 200) await sleep(20)
   t.equal(await status('mgk_first'), 401)

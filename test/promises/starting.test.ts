@@ -4,10 +4,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync
 import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
+import { talk } from '../support/client.js'
 import { gateway, yaml } from '../support/gateway.js'
 import { programFile, ROOT } from '../support/paths.js'
 import { bare, endAll, listening, program } from '../support/program.js'
-import { provider } from '../support/provider.js'
+import { openStream, provider } from '../support/provider.js'
 
 /*
  * The first start: the gateway.yaml that is shipped, and what a start that can not be says.
@@ -118,6 +119,22 @@ for (const section of ['listen', 'ops'] as const) {
     t.notMatch(stderr, /\n\s+at /, 'no stack trace')
   })
 }
+
+t.test('a start that fails says what it has released of the last run: the next one finds nothing of it', async t => {
+  const up = await provider(t, (seen, response) => openStream(seen, response).say('Once '))
+  const running = await gateway(t, yaml(up.url))
+  const body = { model: 'up/m', messages: [{ role: 'user', content: 'Hello' }], stream: true }
+  const talking = talk(`${running.url}/v1/chat/completions`, { body })
+  await talking.until('Once ')
+  await running.kill()
+  const file = join(running.folder, 'second.yaml')
+  writeFileSync(file, `listen: 127.0.0.1:0\nops: 127.0.0.1:${await taken(t)}\n${yaml(up.url)}`)
+  const { code, stdout } = await program(['serve', '-c', file])
+  t.equal(code, 1)
+  const [line = '{}', ...more] = stdout.split('\n').filter(line => line.includes('a hold that the last run left open was released'))
+  t.strictSame(more, [])
+  t.match(JSON.parse(line), { level: 'warn', model: 'up/m', key: 'a', request_id: (await talking.head).headers['x-request-id'] })
+})
 
 t.test('a bad config: every problem at once, with its line and column; exit code 2, and nothing was made', async t => {
   const bad = SHIPPED.replace('month: gregorian ', 'month: gregorain ')
