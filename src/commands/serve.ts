@@ -38,9 +38,14 @@ export async function run(args: string[], io: Io): Promise<number> {
     log = makeLog(config)
     return log
   }
-  // Signals that come while it starts must not leave a half-started process behind.
+  // Signals that come while it starts must not leave a half-started process behind, nor be lost.
   const stopping = new Stopping()
-  let gateway: Gateway
+  let gateway: Gateway | undefined
+  let again = false
+  process.on('SIGHUP', () => {
+    if (gateway === undefined) again = true
+    else void gateway.reload()
+  })
   try {
     gateway = await start(file, io, make)
   } catch (error) {
@@ -51,7 +56,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
   for (const warning of gateway.warnings) io.stderr(`warning: ${warning}\n`)
   greet(gateway, io, log as Log)
-  process.on('SIGHUP', () => void gateway.reload())
+  if (again) void gateway.reload()
   const signal = await stopping.asked
   log?.info('stopping', { signal })
   await gateway.stop()

@@ -136,6 +136,20 @@ t.test('a start that fails says what it has released of the last run: the next o
   t.match(JSON.parse(line), { level: 'warn', model: 'up/m', key: 'a', request_id: (await talking.head).headers['x-request-id'] })
 })
 
+t.test('SIGHUP while it starts is minded once it has', async t => {
+  const up = await provider(t)
+  const signals = `let made = 0
+export default () => {
+  if (++made === 1) process.kill(process.pid, 'SIGHUP')
+  return { name: 'signals' }
+}
+`
+  const folder = t.testdir({ 'signals.mjs': signals })
+  const running = await gateway(t, yaml(up.url, { more: 'policies: [auth, rate, budget, hold, ./signals.mjs]' }), { folder })
+  await running.line('the config was reloaded')
+  t.equal(await running.stop(), 0)
+})
+
 t.test('a bad config: every problem at once, with its line and column; exit code 2, and nothing was made', async t => {
   const bad = SHIPPED.replace('month: gregorian ', 'month: gregorain ')
     .replace('    plan: free\n', '    plan: fre\n')
