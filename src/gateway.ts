@@ -268,22 +268,26 @@ export class Gateway {
 
   async #reload(): Promise<boolean> {
     const { options, serving, crew, metrics, log, watch } = this.#parts
-    if (serving.draining) return false
+    if (this.#stopped !== null) return false
     let files = this.#files
     let runtime: Runtime | undefined
     try {
       const { loaded, providers } = await readConfig(options.file, options.env, watch.read)
       files = loaded.files
       watch.follow([...this.#files, ...files])
+      this.#goesOn()
       const before = serving.runtime
       runtime = await setUp(loaded.config, providers, this.#parts, before)
+      this.#goesOn()
       if (crew !== null) await crew.change(loaded.config)
+      this.#goesOn()
       this.#put(loaded, runtime)
-      void serving.switch(runtime).then(() => closeRuntime(before))
+      void serving.switch(runtime).then(() => this.#close(before))
       log.info('the config was reloaded', { file: loaded.config.file })
       return true
     } catch (error) {
-      if (runtime !== undefined) await closeRuntime(runtime)
+      if (runtime !== undefined) await this.#close(runtime)
+      if (this.#stopped !== null) return false
       // A change of a file that the bad config names may mend it.
       const named = error instanceof ConfigError ? error.files : []
       watch.follow([...this.#files, ...files, ...named])
@@ -292,6 +296,16 @@ export class Gateway {
       for (const line of this.#configProblem.split('\n')) log.error(`the config was not reloaded: ${line}`)
       return false
     }
+  }
+
+  /** Throws once the gateway stops: what is closed by then must not be put to use. */
+  #goesOn(): void {
+    if (this.#stopped !== null) throw new Error('the gateway is stopping')
+  }
+
+  /** Never rejects: whoever closes it goes on in any case. */
+  async #close(runtime: Runtime): Promise<void> {
+    await closeRuntime(runtime).catch(error => this.#parts.services.fault('what a config had set up could not be closed', error))
   }
 
   /** What lies outside of a runtime becomes as this config says. */
@@ -314,7 +328,7 @@ export class Gateway {
     metrics.configReload(true)
   }
 
-  /** Lets what is under way end (`drain_timeout`), then stops everything. Called again, it is the same stop. */
+  /** Lets what is under way end (`drain_timeout`), a reload too, then stops everything. Called again, it is the same stop. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop()
     return this.#stopped
@@ -324,9 +338,12 @@ export class Gateway {
     const { serving, listener, ops, admin, control, retention, ledger, log, watch, services } = this.#parts
     watch.close()
     await retention?.close().catch(() => {})
-    await serving.drain(serving.runtime.config.drain_timeout)
+    const { drain_timeout } = serving.runtime.config
+    const reloaded = within(drain_timeout, this.#reloading)
+    await serving.drain(drain_timeout)
     await listener.close()
-    await closeRuntime(serving.runtime)
+    await reloaded
+    await this.#close(serving.runtime)
     await services.offload.close()
     await control?.close()
     await services.calibrations.flush().catch(unkept(log))
@@ -335,6 +352,16 @@ export class Gateway {
     await ops?.close()
     await log.drained()
   }
+}
+
+/** Resolves when this has, or after so many milliseconds: a policy may never come to be made. */
+async function within(ms: number, done: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([done, late])
+  clearTimeout(timer)
 }
 
 /** Tells of a hold that nobody was left to end. */

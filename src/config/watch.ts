@@ -15,7 +15,7 @@ export interface Watch {
   readonly read: ReadFile
   /** Follows these files besides the main one from now on, in place of those before. What a new one that was not read holds now counts as known. */
   follow(extraFiles: readonly string[]): void
-  /** No call of `onChange` after this. */
+  /** No call of `onChange` after this, and nothing is followed any more. */
   close(): void
 }
 
@@ -29,6 +29,7 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   const { quiet = 100, poll = 5000 } = options
   const watchers = new Map<string, FSWatcher>()
   const main = resolve(file)
+  let closed = false
   let files = [main, ...extraFiles]
   let known = digests(files)
   let timer: NodeJS.Timeout | undefined
@@ -87,12 +88,14 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
       return textOf(bytes)
     },
     follow(extra) {
+      if (closed) return
       files = [...new Set([main, ...extra])]
       // What was read, or followed before, is known as it was then, not as it may have become since.
       known = new Map([...digests(files), ...[...known].filter(([path]) => files.includes(path))])
       watchFolders()
     },
     close() {
+      closed = true
       clearTimeout(timer)
       clearInterval(interval)
       for (const watcher of watchers.values()) watcher.close()

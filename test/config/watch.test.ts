@@ -187,12 +187,14 @@ t.test('a busy neighbour in the folder does not put a change off', async t => {
   t.strictSame(seen, ['two'])
 })
 
-t.test('nothing is called after close', async t => {
+t.test('nothing is called after close, nor followed', async t => {
   const dir = t.testdir({ 'gateway.yaml': 'one' })
   const file = join(dir, 'gateway.yaml')
   const { seen, watch } = watched(t, file, [], POLL)
   writeFileSync(file, 'two')
   watch.close()
+  watch.follow([join(dir, 'secret')])
+  writeFileSync(join(dir, 'secret'), 'one')
   await sleep(100)
   t.strictSame(seen, [])
 })

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -207,4 +208,44 @@ t.test('a ceiling that is raised takes effect at once, and what was counted stay
     usage: { requests_today: 3 },
     remaining: { requests_today: 0 },
   })
+})
+
+/** From its second making on: stops the gateway, and is made once the stop has begun, or never. */
+const STOPS = `let made = 0
+export const options = { properties: { ever: { type: 'boolean' } } }
+export default async ({ ever }, host) => {
+  const number = ++made
+  if (number > 1) {
+    const begun = new Promise(resolve => process.once('SIGTERM', () => setImmediate(resolve)))
+    process.kill(process.pid, 'SIGTERM')
+    await (ever ? begun : new Promise(() => {}))
+  }
+  return { name: 'stops', close() { host.log('closed', { number, pid: process.pid }) } }
+}
+`
+const stops = (url: string, ever: boolean, more = ''): string =>
+  yaml(url, { more: `policies: [auth, rate, budget, hold, {use: ./stops.mjs, with: {ever: ${ever}}}]\n${more}` })
+
+t.test('a stop in the midst of a reload: the reload comes to nothing, and all that was made is closed, once', async t => {
+  const before = stops((await provider(t)).url, true)
+  const running = await gateway(t, before, { folder: t.testdir({ 'stops.mjs': STOPS }) })
+  const ended = once(running.process, 'close')
+  running.rewrite(before.replace('accounts: {', 'accounts: {late: {opening_balance_rial: 5}, '))
+  t.strictSame(await ended, [0, null])
+  t.strictSame(
+    running.lines().flatMap(({ message, fields }) => (message === 'closed' && fields.pid === running.process.pid ? [fields.number] : [])),
+    [2, 1],
+  )
+  t.strictSame(
+    running.lines().filter(line => line.message.startsWith('the config was') || line.level === 'error'),
+    [],
+  )
+})
+
+t.test('a stop waits for a reload that does not end no longer than for requests', async t => {
+  const before = stops((await provider(t)).url, false, 'drain_timeout: 300ms')
+  const running = await gateway(t, before, { folder: t.testdir({ 'stops.mjs': STOPS }) })
+  const ended = once(running.process, 'close')
+  running.process.kill('SIGHUP')
+  t.strictSame(await ended, [0, null])
 })
