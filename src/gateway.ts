@@ -12,7 +12,7 @@ import { type Listener, listen } from './http/listener.js'
 import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { keepRetention } from './keep-retention.js'
-import { lasting } from './lasting.js'
+import { inWindowsOf, lasting } from './lasting.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import type { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
@@ -277,9 +277,10 @@ export class Gateway {
       watch.follow([...this.#files, ...files])
       this.#goesOn()
       const before = serving.runtime
-      runtime = await setUp(loaded.config, providers, this.#parts, before)
+      const config = inWindowsOf(before.config, loaded.config)
+      runtime = await setUp(config, providers, this.#parts, before)
       this.#goesOn()
-      if (crew !== null) await crew.change(loaded.config)
+      if (crew !== null) await crew.change(config)
       this.#goesOn()
       this.#put(loaded, runtime)
       void serving.switch(runtime).then(() => this.#close(before))

@@ -265,7 +265,7 @@ t.test('what takes a restart is said, until it is done or taken back', async t =
   t.strictSame(said(), ['ledger', 'tls', 'log.format'])
   t.equal(await pending(), 'ledger, tls, log.format')
   t.equal((await running.post(CHAT, ask('up/m'))).status, 200, 'and goes on as it was')
-  await running.reload(`${changed}month: persian\n`)
+  await running.reload(`${changed}drain_timeout: 20s\n`)
   t.equal(await pending(), 'ledger, tls, log.format', 'still')
   await running.reload(before)
   t.equal(await pending(), undefined)
@@ -359,7 +359,7 @@ t.test('a provider that was mended in the file is asked at once, though it was l
   const options = { provider: 'health: {failures: 2, ejection: 60s}', model: 'attempts: 1' }
   const running = await gateway(t, yaml(down.url, options))
   for (const status of [502, 502, 503]) t.equal((await running.post(CHAT, ask('up/m'))).status, status)
-  await running.reload(yaml(down.url, { ...options, more: 'month: persian' }))
+  await running.reload(yaml(down.url, { ...options, more: 'drain_timeout: 20s' }))
   t.equal((await running.post(CHAT, ask('up/m'))).status, 503, 'another reload changes nothing about it')
   await running.reload(yaml(up.url, options))
   t.equal(await metric(running, 'model_gateway_upstream_up{provider="up"}'), 1)

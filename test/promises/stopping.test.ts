@@ -210,6 +210,19 @@ t.test('a ceiling that is raised takes effect at once, and what was counted stay
   })
 })
 
+t.test('another zone or calendar takes a restart: a reload opens no fresh windows', async t => {
+  const up = await provider(t)
+  const before = yaml(up.url, { plan: '{requests_per_day: 1}', budget: '{monthly_rial: 1000}' })
+  const running = await gateway(t, before, { env: wallClock(t, '2026-11-21T08:00:00Z').env })
+  t.equal((await running.post(CHAT, BODY)).status, 200)
+  const status = (await running.get('/v1/key')).json
+  await running.reload(`${before}timezone: Asia/Dubai\nmonth: persian\n`)
+  t.equal((await running.post(CHAT, BODY)).status, 429)
+  t.match((await running.get('/v1/key')).json, { usage: status.usage, resets: { day: status.resets.day, month: status.resets.month } })
+  for (const setting of ['timezone', 'month']) await running.line(`a change of ${setting} takes a restart; the old value stays`)
+  t.match((await running.get(`${running.ops}/readyz?verbose`)).text, /takes a restart: timezone, month$/m)
+})
+
 /** From its second making on: stops the gateway, and is made once the stop has begun, or never. */
 const STOPS = `let made = 0
 export const options = { properties: { ever: { type: 'boolean' } } }
