@@ -56,11 +56,10 @@ export async function setUp(
   }
 }
 
-/** An account's opening balance is credited once, when the account is first seen; what the config says later changes nothing. */
+/** An account's opening balance, be it 0, is credited once, when the account is first seen; what the config says later changes nothing. */
 async function openAccounts(config: Config, ledger: Ledger, at: number): Promise<void> {
-  const opened = [...config.accounts.values()].filter(({ opening_balance_rial }) => opening_balance_rial > 0n)
   await Promise.all(
-    opened.map(({ name, opening_balance_rial: amount }) => {
+    [...config.accounts.values()].map(({ name, opening_balance_rial: amount }) => {
       return ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at })
     }),
   )

@@ -334,6 +334,18 @@ t.test('the file of a policy is read again when it was edited; its own codes are
   t.equal(await running.stop(), 0)
 })
 
+t.test('an opening balance is credited once, when its account is first seen, though it was 0 then', async t => {
+  const before = yaml((await provider(t)).url, { balance: 0 })
+  const running = await gateway(t, before)
+  const wallet = async () => (await running.get('/v1/key')).json.wallet
+  t.match(await wallet(), { balance_rial: 0 })
+  const later = before.replace('acme: {opening_balance_rial: 0}', 'acme: {opening_balance_rial: 777}, other: {opening_balance_rial: 5}')
+  await running.reload(later)
+  t.match(await wallet(), { balance_rial: 0 })
+  await running.reload(later.replace('account: acme', 'account: other').replace('5}', '6}'))
+  t.match(await wallet(), { balance_rial: 5 })
+})
+
 t.test('a model that is taken away fails the next request, not the one under way', async t => {
   const held = gate(chat({ usage: USAGE }))
   const up = await provider(t, held.script)
