@@ -31,6 +31,7 @@ const ORDER = [
   ['serving', 'control'],
   ['admin'],
   ['workers'],
+  ['start'],
   ['gateway'],
   ['index', 'terminal'],
   ['commands'],

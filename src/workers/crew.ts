@@ -64,26 +64,25 @@ export class Crew {
   readonly #pauses = new Set<NodeJS.Timeout>()
   readonly #looks = setInterval(() => this.#look(), LOOK_MS).unref()
 
-  /** `runtime`: the owner's own, no request runs under it. Starts them, and resolves when all listen. Rejects with what one of them could not do, and leaves none running. */
-  static async start(config: Config, runtime: Runtime, facts: CrewFacts): Promise<Crew> {
+  /** `runtime`: the owner's own, no request runs under it. */
+  constructor(config: Config, runtime: Runtime, facts: CrewFacts) {
     if (!cluster.isPrimary) throw new Error('workers: more than one can not be had in a process that is a worker of another program itself')
-    const crew = new Crew(config, runtime, facts)
-    try {
-      await Promise.all(crew.#posts.map(post => crew.#begun(post)))
-      crew.#keeps = true
-      return crew
-    } catch (error) {
-      await crew.#kill()
-      throw error
-    }
-  }
-
-  private constructor(config: Config, runtime: Runtime, facts: CrewFacts) {
     this.#facts = facts
     this.#config = config
     this.#runtime = runtime
     this.#port = config.listen.port
     this.#posts = Array.from({ length: config.workers }, (_, i) => new Post(i + 1, config))
+  }
+
+  /** Starts them, and resolves when all listen. Rejects with what one of them could not do, and leaves none running. */
+  async start(): Promise<void> {
+    try {
+      await Promise.all(this.#posts.map(post => this.#begun(post)))
+      this.#keeps = true
+    } catch (error) {
+      await this.#kill()
+      throw error
+    }
   }
 
   get host(): string {
