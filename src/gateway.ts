@@ -8,7 +8,7 @@ import { inWindowsOf, lasting } from './lasting.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
 import { readConfig } from './read-config.js'
 import type { Runtime } from './runtime.js'
-import { closeRuntime, setUp } from './set-up.js'
+import { closeRuntime, openAccounts, setUp } from './set-up.js'
 import { type GatewayOptions, type Parts, start, unkept } from './start.js'
 import { showHealth, targetChecks, targetNames } from './telemetry/health.js'
 import { labelsOf } from './telemetry/labels.js'
@@ -43,7 +43,7 @@ export class Gateway {
         changed = true
         void gateway?.reload()
       },
-      checks: () => gateway?.checks() ?? [],
+      checks: () => gateway?.checks() ?? [{ name: 'start', ok: false, reason: 'the gateway is starting' }],
     })
     gateway = new Gateway(parts)
     if (changed) void gateway.reload()
@@ -107,8 +107,11 @@ export class Gateway {
       const before = serving.runtime
       const config = inWindowsOf(before.config, loaded.config)
       runtime = await setUp(config, providers, this.#parts, before)
-      this.#goesOn()
-      if (crew !== null) await crew.change(config)
+      const open = async (): Promise<void> => {
+        this.#goesOn()
+        await openAccounts(config, this.#parts)
+      }
+      await (crew === null ? open() : crew.change(config, open))
       this.#goesOn()
       this.#put(loaded, runtime)
       void serving.switch(runtime).then(() => this.#close(before))

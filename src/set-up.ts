@@ -13,12 +13,10 @@ import { Upstreams } from './upstream/upstream.js'
 export interface SetUpFacts {
   readonly ledger: Ledger
   readonly log: Log
-  /** The process that owns the ledger has opened the accounts. */
-  readonly opened?: boolean
   readonly services: Pick<Services, 'clock' | 'fault' | 'counted'>
 }
 
-/** Turns a config into running parts, and credits what accounts open with. Throws a ConfigError where a policy can not be had. Nothing of `before` is changed. */
+/** Turns a config into running parts. Throws a ConfigError where a policy can not be had. Nothing of `before` is changed, nor in the ledger. */
 export async function setUp(
   config: Config,
   providers: ReadonlyMap<string, Provider>,
@@ -39,7 +37,6 @@ export async function setUp(
   let tokenizers: Tokenizers | undefined
   try {
     tokenizers = await Tokenizers.start(config, () => services.clock.monotonic(), services.counted)
-    if (facts.opened !== true) await openAccounts(config, ledger, services.clock.now())
     return {
       config,
       chain,
@@ -56,12 +53,16 @@ export async function setUp(
   }
 }
 
-/** An account's opening balance, be it 0, is credited once, when the account is first seen; what the config says later changes nothing. */
-async function openAccounts(config: Config, ledger: Ledger, at: number): Promise<void> {
+/**
+ * An account's opening balance, be it 0, is credited once, when the account is first seen; what the config says later changes nothing. For a config that is sure to
+ * come into force. When this returns, the ledger has been asked already: whatever it is asked from then on finds the credits.
+ */
+export async function openAccounts({ accounts }: Config, { ledger, services }: SetUpFacts): Promise<void> {
+  const at = services.clock.now()
   await Promise.all(
-    [...config.accounts.values()].map(({ name, opening_balance_rial: amount }) => {
-      return ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at })
-    }),
+    [...accounts.values()].map(({ name, opening_balance_rial: amount }) =>
+      ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at }),
+    ),
   )
 }
 

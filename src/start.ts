@@ -20,7 +20,7 @@ import { readConfig } from './read-config.js'
 import type { Services } from './runtime.js'
 import { createServices } from './services.js'
 import { Serving } from './serving.js'
-import { closeRuntime, type SetUpFacts, setUp } from './set-up.js'
+import { closeRuntime, openAccounts, type SetUpFacts, setUp } from './set-up.js'
 import { collect } from './telemetry/gauges.js'
 import { showHealth, tellHealth } from './telemetry/health.js'
 import { labelsOf } from './telemetry/labels.js'
@@ -129,20 +129,10 @@ export async function start(options: GatewayOptions, { changed, checks }: Whole)
             },
             healthTold: () => showTargets(),
           })
+    undo.unshift(() => crew?.close())
     const serving: Serving | Crew = crew ?? new Serving(runtime, { services, log, metrics, recent })
     const showTargets = (): void => showHealth(serving.runtime.config, crew ?? health, metrics, clock.monotonic())
     showTargets()
-    const listener =
-      crew ??
-      (await listen({
-        address: config.listen,
-        tls: config.tls,
-        connectionsMax: config.limits.connections,
-        handle: (serving as Serving).handle,
-        newId: () => services.newId(clock.now()),
-      }))
-    undo.unshift(() => listener.close())
-    await crew?.start()
     const ops =
       config.ops === null
         ? null
@@ -174,6 +164,21 @@ export async function start(options: GatewayOptions, { changed, checks }: Whole)
     const control = await openControl(ledger, config, { recent, state }, log)
     undo.unshift(() => control?.close())
     const retention = keepRetention(config, { ledger, clock, log, runtime: () => serving.runtime })
+    undo.unshift(() => retention?.close())
+    // Accounts are opened once every address is had, and before the ledger is asked for anything by who comes to this one.
+    const open = openAccounts.bind(null, config, facts)
+    const listener =
+      serving instanceof Serving
+        ? await listen({
+            address: config.listen,
+            tls: config.tls,
+            connectionsMax: config.limits.connections,
+            handle: serving.handle,
+            newId: () => services.newId(clock.now()),
+          })
+        : serving
+    undo.unshift(() => listener.close())
+    await (crew === null ? open() : crew.start(open))
     const begun = lasting(config)
     return {
       ...facts,

@@ -57,6 +57,8 @@ export class Crew {
   /** What workers are told to listen on. */
   #port: number
   #address = { host: '', port: 0 }
+  /** Whom to tell that it is had. */
+  #bound: (() => void) | null = null
   #draining = false
   /** A post whose worker has ended is taken by another one. */
   #keeps = false
@@ -74,10 +76,16 @@ export class Crew {
     this.#posts = Array.from({ length: config.workers }, (_, i) => new Post(i + 1, config))
   }
 
-  /** Starts them, and resolves when all listen. Rejects with what one of them could not do, and leaves none running. */
-  async start(): Promise<void> {
+  /**
+   * Starts them, and resolves when all listen. Rejects with what one of them could not do, and leaves none running. `open` is called when the address is had,
+   * before anything that comes there has asked the ledger; what it rejects with, this does.
+   */
+  async start(open: () => Promise<void>): Promise<void> {
+    const opened = new Promise<void>(resolve => {
+      this.#bound = () => resolve(open())
+    })
     try {
-      await Promise.all(this.#posts.map(post => this.#begun(post)))
+      await Promise.all([opened, ...this.#posts.map(post => this.#begun(post))])
       this.#keeps = true
     } catch (error) {
       await this.#kill()
@@ -125,8 +133,11 @@ export class Crew {
     return [{ name: 'workers', ok: up > 0, ...reason }, ...mergedChecks(this.#reports(now))]
   }
 
-  /** Makes all workers run this config. Rejects with what keeps one of them from it; then all go on as they were. */
-  async change(config: Config): Promise<void> {
+  /**
+   * Makes all workers run this config. Rejects with what keeps one of them from it; then all go on as they were. `open` is called when they are sure to, before
+   * anything has asked the ledger under it; what it rejects with, this does.
+   */
+  async change(config: Config, open: () => Promise<void>): Promise<void> {
     const ready = this.#posts.filter(({ state }) => state === 'up')
     const answers = await Promise.all(ready.map(post => post.asked({ kind: 'prepare', config }, 'prepared', PREPARE_MS)))
     const problems = answers.flatMap((answer, i) => {
@@ -138,14 +149,15 @@ export class Crew {
       throw new Error([...new Set(problems)].join('\n'))
     }
     this.#config = config
-    await Promise.all(
-      ready.map(async (post, i) => {
+    await Promise.all([
+      open(),
+      ...ready.map(async (post, i) => {
         // One that died meanwhile begins with this config, if it is not another one by now.
         if (answers[i] === null || answers[i] === 'late') return
         post.config = config
         await post.asked({ kind: 'switch' }, 'switched', PREPARE_MS)
       }),
-    )
+    ])
     this.#outdated()
   }
 
@@ -248,7 +260,11 @@ export class Crew {
     post.silent = 0
     switch (word.kind) {
       case 'listening':
-        if (this.#address.port === 0) this.#address = { host: word.host, port: word.port }
+        if (this.#address.port === 0) {
+          this.#address = { host: word.host, port: word.port }
+          this.#bound?.()
+          this.#bound = null
+        }
         // Another free port than the others had, who all ended in the meantime.
         if (word.port !== this.#address.port) {
           post.process?.kill()

@@ -136,7 +136,7 @@ export class Worker {
       bodies: new Room(Math.floor(BODIES_BYTES_MAX / workers)),
       metrics: () => metrics,
     })
-    const facts: SetUpFacts = { ledger: this.#ledger, log, services, opened: true }
+    const facts: SetUpFacts = { ledger: this.#ledger, log, services }
     const runtime = await setUp(config, await kindsOf(config), facts)
     const metrics = createMetrics({
       version: VERSION,

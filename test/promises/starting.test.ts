@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { talk } from '../support/client.js'
-import { gateway, yaml } from '../support/gateway.js'
+import { gateway, inspect, yaml } from '../support/gateway.js'
 import { programFile, ROOT } from '../support/paths.js'
 import { bare, endAll, listening, program } from '../support/program.js'
 import { openStream, provider } from '../support/provider.js'
@@ -108,15 +108,22 @@ async function taken(t: Test): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-for (const section of ['listen', 'ops'] as const) {
-  t.test(`a port under ${section} that is taken: says which, and what to do; exit code 1`, async t => {
+for (const [section, workers] of [
+  ['listen', 1],
+  ['ops', 1],
+  ['admin', 1],
+  ['listen', 2],
+  ['ops', 2],
+] as const) {
+  t.test(`a port under ${section} that is taken, workers: ${workers}: says which, and what to do; exit code 1`, async t => {
     const port = await taken(t)
-    const folder = folderWith(t, SHIPPED.replace(`${section}: 127.0.0.1:0`, `${section}: 127.0.0.1:${port}`))
+    const folder = folderWith(t, `workers: ${workers}\n${SHIPPED.replace(`${section}: 127.0.0.1:0`, `${section}: 127.0.0.1:${port}`)}`)
     const { code, stderr } = await program(['serve'], { cwd: folder })
     t.equal(code, 1)
     t.match(stderr, new RegExp(`127\\.0\\.0\\.1:${port} is taken by another program`))
     t.match(stderr, new RegExp(`choose another address under .*${section}:.* in .*gateway\\.yaml`))
     t.notMatch(stderr, /\n\s+at /, 'no stack trace')
+    await inspect(folder, async ledger => t.strictSame(await ledger.accounts(), [], 'and nothing was credited'))
   })
 }
 

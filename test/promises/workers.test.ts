@@ -59,6 +59,15 @@ async function begin(running: RunningGateway, count: number): Promise<Talk[]> {
   return talks
 }
 
+/** One that nobody listens on for the moment. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
 const idOf = async ({ head }: Talk): Promise<string> => String((await head).headers['x-request-id'])
 
 t.jobs = 2
@@ -255,6 +264,54 @@ t.test('a reload changes all workers or none; what is under way ends under the c
   process.kill(workersOf(running)[0] as number, 'SIGKILL')
   await running.line('a worker has taken the place of one that had ended')
   t.same(await four(KEY), [200, 200, 200, 200])
+})
+
+t.test('a config that one of them can not run has credited nothing', async t => {
+  const running = await gateway(t, two((await provider(t)).url))
+  writeFileSync(
+    join(running.folder, 'picky.mjs'),
+    `export default () => { if (process.argv[2] === '2') throw new Error('not here'); return { name: 'picky' } }`,
+  )
+  const config = two('http://127.0.0.1:9', { balance: 5000 }).replaceAll('acme', 'newbie')
+  await running.reload(
+    config.replace('5000}', '50000000}').replace('providers:', 'policies: [auth, ./picky.mjs, rate, budget, hold]\nproviders:'),
+  )
+  t.ok(running.lines().some(line => /not reloaded.*not here/.test(line.message ?? '')))
+  await running.reload(config)
+  t.match((await running.get('/v1/key')).json, { wallet: { balance_rial: 5000 } })
+})
+
+t.test('not ready while it starts; who comes to the first worker before the last has begun finds what his account opens with', async t => {
+  const folder = t.testdir()
+  // The second worker begins when there is a file.
+  const waits = `import { existsSync } from 'node:fs'
+export default async () => {
+  while (process.argv[2] === '2' && !existsSync(new URL('go', import.meta.url))) await new Promise(resolve => setTimeout(resolve, 10))
+  return { name: 'waits' }
+}
+`
+  writeFileSync(join(folder, 'waits.mjs'), waits)
+  const up = await provider(t, chat())
+  const config = two(up.url).replace('providers:', 'policies: [auth, ./waits.mjs, rate, budget, hold]\nproviders:')
+  const [listenPort, opsPort] = [await freePort(), await freePort()]
+  const starting = gateway(t, config, { folder, listenPort, opsPort })
+  const body = JSON.stringify(BODY)
+  const headers = { ...AUTH, 'content-type': 'application/json' }
+  let status: number | undefined
+  while (status === undefined) {
+    const asked = fetch(`http://127.0.0.1:${listenPort}${CHAT}`, { method: 'POST', headers, body })
+    status = await asked.then(
+      response => response.status,
+      () => sleep(20).then(() => undefined),
+    )
+  }
+  t.equal(status, 200)
+  const ready = await fetch(`http://127.0.0.1:${opsPort}/readyz`)
+  t.same([ready.status, await ready.text()], [503, '[-] start: the gateway is starting\nnot ready\n'])
+  writeFileSync(join(folder, 'go'), '')
+  const running = await starting
+  t.equal((await running.get(`${running.ops}/readyz`)).status, 200)
+  t.equal(await running.stop(), 0)
 })
 
 t.test('SIGTERM to the whole group: what is under way ends as it should, what comes is sent away, and the exit code is 0', async t => {
