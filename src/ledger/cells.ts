@@ -79,19 +79,26 @@ export class Cells {
     return cell
   }
 
-  #lookUp(counter: Counter): Cell {
-    const { meter, subject, window } = counter
+  /** As `find`, for a look at one that may not be in use: it is not kept in memory for that. */
+  look({ meter, subject, window }: Counter): Readonly<Pick<Cell, 'posted' | 'pending'>> {
+    const key = keyOf(meter, subject, window.kind, window.start)
+    return this.#cells.get(key) ?? this.#stored(key, { meter, subject, window })
+  }
+
+  #lookUp({ meter, subject, window }: Counter): Cell {
     const key = keyOf(meter, subject, window.kind, window.start)
     const known = this.#cells.get(key)
     if (known !== undefined) return known
-    check(counter)
-    const row = this.#select.get(meter, subject, window.kind, window.start)
-    const cell: Cell =
-      row === undefined
-        ? { id: 0, key, counter: { meter, subject, window }, posted: 0n, pending: 0n, holds: 0, stored: false, dirty: false }
-        : fromRow(key, row)
+    const cell = this.#stored(key, { meter, subject, window })
     this.#cells.set(key, cell)
     return cell
+  }
+
+  #stored(key: string, counter: Counter): Cell {
+    check(counter)
+    const { meter, subject, window } = counter
+    const row = this.#select.get(meter, subject, window.kind, window.start)
+    return row === undefined ? { id: 0, key, counter, posted: 0n, pending: 0n, holds: 0, stored: false, dirty: false } : fromRow(key, row)
   }
 
   /** A counter that a row of the file refers to. */

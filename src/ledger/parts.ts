@@ -12,7 +12,7 @@ export function readingOf({ claim, cell, ceiling }: Asked): Reading {
   return reading(claim.counter, cell, ceiling)
 }
 
-export function reading(counter: Counter, { posted, pending }: Cell, ceiling: Amount | null): Reading {
+export function reading(counter: Counter, { posted, pending }: Pick<Cell, 'posted' | 'pending'>, ceiling: Amount | null): Reading {
   return { counter, ceiling, posted, pending }
 }
 

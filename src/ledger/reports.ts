@@ -1,8 +1,10 @@
 import type Database from 'better-sqlite3'
 import type { Batches } from './batch.js'
 import type { Cells } from './cells.js'
+import { accountRial } from './counters.js'
 import type { DailySums } from './daily-sums.js'
-import type { Credit, Difference, OpenHold, RecordQuery, UsageRecord } from './ledger.js'
+import type { Counter, Credit, Difference, OpenHold, Reading, RecordQuery, UsageRecord, Wallet } from './ledger.js'
+import { reading } from './parts.js'
 import { asked, heldRecord, type PostedEntry, type Records } from './records.js'
 import type { Pruned, Pruning } from './retention.js'
 import type { Timeline } from './timeline.js'
@@ -14,6 +16,8 @@ import type { Wallets } from './wallets.js'
 const RECORDS_PER_TURN = 200
 // At most 3 ms.
 const PRUNED_AT_ONCE = 100
+// At most 2 ms: a counter that is not in memory takes 3 µs.
+const LOOKS_PER_TURN = 500
 
 export interface ReportParts {
   readonly db: Database.Database
@@ -25,6 +29,12 @@ export interface ReportParts {
   readonly wallets: Wallets
   /** The oldest first. */
   readonly openHolds: () => OpenHold[]
+}
+
+/** Counters and wallets as they are at this moment. */
+export interface Look {
+  reading(counter: Counter): Reading
+  wallet(account: string): Wallet
 }
 
 /** What takes as long as the ledger is, or as what is asked of it: done in turns of some milliseconds, while it goes on. */
@@ -69,6 +79,31 @@ export class Reports {
     }
     const all = [...found, ...ended].sort((a, b) => (a.id < b.id ? -1 : 1))
     return all.length > limit ? all.slice(0, limit) : all
+  }
+
+  async survey<Item, Found>(items: Iterable<Item>, find: (item: Item, look: Look) => Found): Promise<Found[]> {
+    const { batches, cells, wallets } = this.#parts
+    const rest = items[Symbol.iterator]()
+    const found: Found[] = []
+    let looks = 0
+    const looked = (counter: Counter): ReturnType<Cells['look']> => {
+      looks++
+      return cells.look(counter)
+    }
+    const look: Look = {
+      reading: counter => reading(counter, looked(counter), null),
+      wallet: account => wallets.wallet(account, looked(accountRial(account))),
+    }
+    const some = (): boolean => {
+      for (looks = 0; looks < LOOKS_PER_TURN; looks++) {
+        const next = rest.next()
+        if (next.done === true) return false
+        found.push(find(next.value, look))
+      }
+      return true
+    }
+    for (let more = true; more; ) more = await batches.run(some)
+    return found
   }
 
   async verify(): Promise<Difference[]> {

@@ -31,7 +31,7 @@ import { type Held, OpenHolds } from './open-holds.js'
 import { type Asked, checkAmount, checkPosted, claimed, type Part, postedBy, reading, readingOf } from './parts.js'
 import { type PostedEntry, Records } from './records.js'
 import { recovered } from './recovery.js'
-import { Reports } from './reports.js'
+import { type Look, Reports } from './reports.js'
 import type { Prunable, Pruned, Pruning } from './retention.js'
 import type { SqliteFile } from './sqlite-file.js'
 import { Timeline } from './timeline.js'
@@ -56,6 +56,11 @@ export interface LedgerStats {
 
 export interface SqliteLedger extends Ledger, AccountBook, UsageReports, CalibrationBook, Prunable {
   stats(): LedgerStats
+  /**
+   * What `find` makes of each item by looking at counters and wallets, in the order of the items. For looks at very many: some milliseconds at a time, between which
+   * holds go on, and none is kept in memory for having been looked at.
+   */
+  survey<Item, Found>(items: Iterable<Item>, find: (item: Item, look: Look) => Found): Promise<Found[]>
   /** As the contract has it; of the holds with these ids alone, where they are given. */
   recover(at: number, ids?: ReadonlySet<string>): Promise<OpenHold[]>
   /** Writes a consistent copy to a file that does not exist yet, while others go on. */
@@ -173,6 +178,10 @@ class FileLedger implements SqliteLedger {
 
   wallet(account: string): Promise<Wallet> {
     return this.#batches.run(() => this.#wallet(account))
+  }
+
+  survey<Item, Found>(items: Iterable<Item>, find: (item: Item, look: Look) => Found): Promise<Found[]> {
+    return this.#reports.survey(items, find)
   }
 
   open(): Promise<OpenHold[]> {
@@ -349,8 +358,7 @@ class FileLedger implements SqliteLedger {
   }
 
   #wallet(account: string): Wallet {
-    const { posted, pending } = this.#cells.find(accountRial(account))
-    return { account, credited: this.#wallets.credited(account), posted, pending }
+    return this.#wallets.wallet(account, this.#cells.find(accountRial(account)))
   }
 
   #write(): void {

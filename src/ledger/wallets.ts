@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3'
 import { AMOUNT_MAX, LONE_SURROGATE } from './cells.js'
 import { digest, sumOf } from './digest.js'
 import { DamagedFile } from './file-errors.js'
-import type { Amount, Credit } from './ledger.js'
+import type { Amount, Credit, Wallet } from './ledger.js'
 
 /** What the credits of an account come to. */
 export interface Credited {
@@ -48,6 +48,11 @@ export class Wallets {
 
   credited(account: string): Amount {
     return this.#accounts.get(account)?.credited ?? 0n
+  }
+
+  /** With what its counter says. */
+  wallet(account: string, { posted, pending }: Pick<Wallet, 'posted' | 'pending'>): Wallet {
+    return { account, credited: this.credited(account), posted, pending }
   }
 
   /** False when a credit of this id is there already. */

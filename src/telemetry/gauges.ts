@@ -1,7 +1,9 @@
 import type { Key } from '../config/config.js'
 import { keyRial, keyTokens } from '../ledger/counters.js'
-import type { Counter, Reading } from '../ledger/ledger.js'
+import type { Reading } from '../ledger/ledger.js'
+import type { Look } from '../ledger/reports.js'
 import type { SqliteLedger } from '../ledger/sqlite.js'
+import type { Window } from '../ledger/windows.js'
 import type { Calibrations } from '../metering/calibrations.js'
 import type { Runtime } from '../runtime.js'
 import type { Collected } from './collect.js'
@@ -13,13 +15,12 @@ export async function collect(
   calibrations: Calibrations,
   now: number,
 ): Promise<Collected> {
-  const budgets = [...config.keys.values()].flatMap(key => budgetsOf(key, windows('day', now), windows('month', now)))
-  const readings = await ledger.read(budgets.map(budget => budget.counter))
-  const wallets: [string, bigint][] = []
-  for (const name of config.accounts.keys()) {
-    const { credited, posted } = await ledger.wallet(name)
-    wallets.push([name, credited - posted])
-  }
+  const [day, month] = [windows('day', now), windows('month', now)]
+  const keyBudgets = await ledger.survey(config.keys.values(), (key, look) => budgetsOf(key, { day, month }, look))
+  const wallets = await ledger.survey(config.accounts.keys(), (name, look): [string, bigint] => {
+    const { credited, posted } = look.wallet(name)
+    return [name, credited - posted]
+  })
   const { open_holds, held_rial, oldest_hold_at, bytes, wal_bytes } = ledger.stats()
   return {
     holdsOpen: open_holds,
@@ -29,24 +30,21 @@ export async function collect(
     walBytes: wal_bytes,
     wallets,
     corrections: [...config.models.values()].map(model => [model.id, calibrations.of(model).upper]),
-    keyBudgets: budgets.map(({ key, window, ceiling }, i) => [key, window, ratio(readings[i] as Reading, ceiling)]),
+    keyBudgets: keyBudgets.flat(),
   }
 }
 
-interface BudgetCounter {
-  readonly key: string
-  readonly window: string
-  readonly ceiling: bigint
-  readonly counter: Counter
-}
+type Budget = readonly [key: string, window: string, ratio: number]
 
-function budgetsOf({ name, budget }: Key, day: Counter['window'], month: Counter['window']): BudgetCounter[] {
+function budgetsOf({ name, budget }: Key, { day, month }: { readonly day: Window; readonly month: Window }, look: Look): Budget[] {
   const all = [
-    { window: 'day', ceiling: budget.daily_tokens, counter: keyTokens(name, day) },
-    { window: 'day', ceiling: budget.daily_rial, counter: keyRial(name, day) },
-    { window: 'month', ceiling: budget.monthly_rial, counter: keyRial(name, month) },
+    { ceiling: budget.daily_tokens, counter: keyTokens(name, day) },
+    { ceiling: budget.daily_rial, counter: keyRial(name, day) },
+    { ceiling: budget.monthly_rial, counter: keyRial(name, month) },
   ]
-  return all.flatMap(({ window, ceiling, counter }) => (ceiling === null ? [] : [{ key: name, window, ceiling, counter }]))
+  return all.flatMap(({ ceiling, counter }) =>
+    ceiling === null ? [] : [[name, counter.window.kind, ratio(look.reading(counter), ceiling)] as const],
+  )
 }
 
 /** How much of a ceiling is used: a figure to look at, not to decide by. */

@@ -62,6 +62,23 @@ t.test('what was forgotten is read from the file', async t => {
   t.throws(() => kept.byId(77), /counter 77.*is missing/)
 })
 
+t.test('a look finds a counter wherever it is, and keeps none in memory', async t => {
+  const { cells: kept, db } = cells(0)
+  t.teardown(() => db.close())
+  const cell = kept.find(counter('tokens/a/day@0'))
+  kept.idOf(cell)
+  cell.posted = 5n
+  cell.pending = 2n
+  t.match(kept.look(counter('tokens/a/day@0')), { posted: 5n, pending: 2n })
+  cell.pending = 0n
+  kept.touch(cell)
+  kept.flush()
+  kept.tidy(0)
+  t.match(kept.look(counter('tokens/a/day@0')), { posted: 5n, pending: 0n })
+  t.match(kept.look(counter('tokens/b/day@0')), { posted: 0n, pending: 0n })
+  t.strictSame([...kept.all()], [])
+})
+
 t.test('meters and subjects that look alike are not mixed up', async t => {
   const { cells: kept } = cells(10)
   const { window } = counter('tokens/a/minute@0')
