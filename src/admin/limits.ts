@@ -1,6 +1,8 @@
 import type { Key } from '../config/config.js'
 import { keyRequests, keyRial, keyTokens } from '../ledger/counters.js'
-import type { Counter, Ledger, Reading } from '../ledger/ledger.js'
+import type { Counter } from '../ledger/ledger.js'
+import type { Look } from '../ledger/reports.js'
+import type { SqliteLedger } from '../ledger/sqlite.js'
 import type { Window, WindowKind } from '../ledger/windows.js'
 import type { Runtime } from '../runtime.js'
 
@@ -45,11 +47,11 @@ export interface HoldRow {
 
 export interface Limits {
   readonly now: number
-  /** The fullest first. */
+  /** The fullest of all that match, the fullest first. */
   readonly keys: readonly KeyLimits[]
   /** How many there are that match, shown or not. */
   readonly key_count: number
-  /** The least that is left first. */
+  /** Of all that match those with the least left, the least first. */
   readonly wallets: readonly WalletGauge[]
   readonly wallet_count: number
   /** Oldest first. */
@@ -57,30 +59,32 @@ export interface Limits {
   readonly hold_count: number
 }
 
-/** Keys whose counters are read for one answer, and how many of them in one turn of the event loop: 50 keys take some 0.2 ms. */
-const READ_MAX = 500
-const READ_PER_TURN = 50
 const SHOWN = 60
 const HOLDS = 50
 
-/** Where the ceilings stand of the keys, and the wallets, whose names contain `search`. */
-export async function limits({ config, windows }: Runtime, ledger: Ledger, search: string, now: number): Promise<Limits> {
+/** Where the ceilings stand of the keys, and the wallets, whose names contain `search`. All of them are looked at for it, since any may be the fullest. */
+export async function limits(
+  { config, windows }: Runtime,
+  ledger: Pick<SqliteLedger, 'survey' | 'open'>,
+  search: string,
+  now: number,
+): Promise<Limits> {
+  const window = (kind: WindowKind): Window => windows(kind, now)
   const found = [...config.keys.values()].filter(({ name }) => name.includes(search))
-  const keys: KeyLimits[] = []
-  for (let i = 0; i < Math.min(found.length, READ_MAX); i += READ_PER_TURN) {
-    keys.push(...(await read(found.slice(i, Math.min(i + READ_PER_TURN, READ_MAX)), kind => windows(kind, now), ledger)))
-  }
+  const ranked = await ledger.survey(found, (key, look) => ({ key, part: fullest(key, window, look) }))
+  const shown = ranked.sort((a, b) => b.part - a.part).slice(0, SHOWN)
+  const keys = await ledger.survey(shown, ({ key }, look) => limitsOf(key, window, look))
   const names = [...config.accounts.keys()].filter(name => name.includes(search))
-  const wallets = await Promise.all(names.slice(0, READ_MAX).map(name => ledger.wallet(name)))
+  const wallets = await ledger.survey(names, (name, look): WalletGauge => {
+    const { account, credited, posted, pending } = look.wallet(name)
+    return { account, credited, posted, held: pending }
+  })
   const holds = await ledger.open()
   return {
     now,
-    keys: keys.sort((a, b) => fullest(b) - fullest(a)).slice(0, SHOWN),
+    keys,
     key_count: found.length,
-    wallets: wallets
-      .map(({ account, credited, posted, pending }) => ({ account, credited, posted, held: pending }))
-      .sort((a, b) => compare(a.credited - a.posted - a.held, b.credited - b.posted - b.held))
-      .slice(0, SHOWN),
+    wallets: wallets.sort((a, b) => compare(a.credited - a.posted - a.held, b.credited - b.posted - b.held)).slice(0, SHOWN),
     wallet_count: names.length,
     holds: holds.slice(0, HOLDS).map(({ id, at, record }) => {
       return { id, at, key: record.key, model: record.model, rial: record.held_rial, tokens: record.held_tokens }
@@ -89,22 +93,14 @@ export async function limits({ config, windows }: Runtime, ledger: Ledger, searc
   }
 }
 
-async function read(keys: readonly Key[], window: (kind: WindowKind) => Window, ledger: Ledger): Promise<KeyLimits[]> {
-  const rows = keys.map(key => ceilingsOf(key, window))
-  const readings = await ledger.read(rows.flat().map(({ counter }) => counter))
-  let next = 0
-  return keys.map(({ name, plan, account, disabled, expires }, i) => ({
-    key: name,
-    plan: plan.name,
-    account,
-    disabled,
-    expires,
-    gauges: (rows[i] as Row[]).map(({ name, counter, ceiling }) => {
-      const { posted, pending } = readings[next++] as Reading
-      const { kind, end } = counter.window
-      return { name, meter: counter.meter, window: kind, ends: end, posted, held: pending, ceiling }
-    }),
-  }))
+function limitsOf(key: Key, window: (kind: WindowKind) => Window, look: Look): KeyLimits {
+  const { name, plan, account, disabled, expires } = key
+  const gauges = ceilingsOf(key, window).map(({ name, counter, ceiling }): Gauge => {
+    const { posted, pending } = look.reading(counter)
+    const { kind, end } = counter.window
+    return { name, meter: counter.meter, window: kind, ends: end, posted, held: pending, ceiling }
+  })
+  return { key: name, plan: plan.name, account, disabled, expires, gauges }
 }
 
 interface Row {
@@ -126,13 +122,15 @@ function ceilingsOf({ name, plan, budget }: Key, window: (kind: WindowKind) => W
   ]
 }
 
-/** The part of its fullest ceiling that a key has used: to sort by, not to decide by. */
-function fullest({ gauges }: KeyLimits): number {
-  const parts = gauges.map(({ posted, held, ceiling }) => {
-    if (ceiling === null) return 0
-    return ceiling === 0n ? 1 : Number(posted + held) / Number(ceiling)
-  })
-  return Math.max(...parts)
+/** The part of its fullest ceiling that a key has used: to sort by, not to decide by. What has no ceiling is not looked at. */
+function fullest(key: Key, window: (kind: WindowKind) => Window, look: Look): number {
+  let most = 0
+  for (const { counter, ceiling } of ceilingsOf(key, window)) {
+    if (ceiling === null) continue
+    const { posted, pending } = look.reading(counter)
+    most = Math.max(most, ceiling === 0n ? 1 : Number(posted + pending) / Number(ceiling))
+  }
+  return most
 }
 
 function compare(a: bigint, b: bigint): number {
