@@ -48,6 +48,7 @@ t.test('the same operations through the socket and on the file', async t => {
   const credit = { id: 'x', account: 'acme', amount: 9_007_199_254_740_991n, note: 'ریال', at: AT }
   const results = async (one: typeof books) => ({
     wallet: await one.ask('wallet', { account: 'acme' }),
+    wallets: await one.ask('wallets', { after: 'ac' }),
     accounts: await one.ask('accounts', {}),
     credits: await one.ask('credits', { account: 'acme', limit: 5 }),
     holds: await one.ask('holds', {}),
@@ -165,12 +166,13 @@ t.test('what cannot be asked is refused with words, and changes nothing', async 
   t.teardown(() => address.close())
   const credit = { id: 'x', account: 'acme', amount: '5', note: '', at: AT }
   const rows: [string, string, number, RegExp][] = [
-    ['/frob', '{}', 404, /no operation .*frob.*wallet, accounts/],
+    ['/frob', '{}', 404, /no operation .*frob.*wallet, wallets, accounts/],
     ['/toString', '{}', 404, /no operation/],
     ['/wallet', '{', 400, /no JSON/],
     ['/wallet', '[]', 400, /a JSON object/],
     ['/wallet', '{}', 400, /account is a text/],
     ['/wallet', `{"account":"${'x'.repeat(70_000)}"}`, 400, /at most 65536 bytes/],
+    ['/wallets', '{}', 400, /after is a text/],
     ['/book', '{}', 400, /credit is missing/],
     ['/book', JSON.stringify({ credit: { ...credit, amount: 5 } }), 400, /amount is a whole number/],
     ['/book', JSON.stringify({ credit: { ...credit, amount: '1.5' } }), 400, /is no amount/],

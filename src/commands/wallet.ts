@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os'
 import type { Books } from '../control/books.js'
+import { WALLETS_PER_PAGE } from '../control/operations.js'
 import { ulids } from '../ids.js'
 import { available, type Booking } from '../ledger/accounts.js'
 import type { Amount, Wallet } from '../ledger/ledger.js'
@@ -84,15 +85,30 @@ export async function run(args: string[], io: Io): Promise<number> {
 }
 
 async function show(account: string | undefined, books: Books, place: Place, asJson: boolean, io: Io): Promise<number> {
-  const booked = await books.ask('accounts', {})
-  if (account !== undefined) knownAccount(account, place, booked)
-  const names = account === undefined ? [...new Set([...(place.config?.accounts.keys() ?? []), ...booked])].sort() : [account]
-  const wallets = await Promise.all(names.map(name => books.ask('wallet', { account: name })))
-  const rows = wallets.map(figures)
+  const rows = (account === undefined ? await all(books, place) : [await one(account, books, place)]).map(figures)
   if (asJson) io.stdout(`${json(account === undefined ? rows : rows[0])}\n`)
   else if (rows.length === 0) io.stderr('There are no accounts.\n')
   else io.stdout(walletTable(rows))
   return 0
+}
+
+async function one(account: string, books: Books, place: Place): Promise<Wallet> {
+  knownAccount(account, place, await books.ask('accounts', {}))
+  return books.ask('wallet', { account })
+}
+
+/** Page by page: a gateway that runs has requests to answer in between. */
+async function all(books: Books, place: Place): Promise<Wallet[]> {
+  const wallets = new Map<string, Wallet>()
+  for (const account of place.config?.accounts.keys() ?? []) wallets.set(account, { account, credited: 0n, posted: 0n, pending: 0n })
+  let page: Wallet[]
+  let after = ''
+  do {
+    page = await books.ask('wallets', { after })
+    for (const wallet of page) wallets.set(wallet.account, wallet)
+    after = page.at(-1)?.account ?? ''
+  } while (page.length === WALLETS_PER_PAGE)
+  return [...wallets.values()].sort((a, b) => (a.account < b.account ? -1 : 1))
 }
 
 async function history(account: string, books: Books, place: Place, asJson: boolean, io: Io): Promise<number> {

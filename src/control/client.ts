@@ -28,7 +28,7 @@ export async function connectTo(socket: string): Promise<Remote | null> {
   }
   try {
     // Anything that is quickly answered: whoever answers it will answer the rest.
-    await text(await send(socket, 'accounts', {}, PATIENCE_MS))
+    await text(await send(socket, 'summed', {}, PATIENCE_MS))
     return remote
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

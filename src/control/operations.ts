@@ -7,6 +7,9 @@ import { DIMENSIONS, type UsageFilter, type UsageQuery, type UsageRow } from '..
 import { copyLedger } from './copy.js'
 import { RequestError } from './wire.js'
 
+/** So many wallets come at once, after the one of a name; fewer are the last ones. They take some 2 ms. */
+export const WALLETS_PER_PAGE = 500
+
 /**
  * What the command line may ask of a ledger, by name: the same whether it has opened the file itself or asks a gateway that runs. Each
  * checks what it is given, which may come from a program of another version. A RequestError says what is wrong with it.
@@ -14,6 +17,11 @@ import { RequestError } from './wire.js'
 export const OPERATIONS = {
   wallet: async (ledger: SqliteLedger, { account }: { readonly account: string }): Promise<Wallet> =>
     ledger.wallet(text('account', account)),
+
+  wallets: async (ledger: SqliteLedger, { after }: { readonly after: string }): Promise<Wallet[]> => {
+    if (typeof after !== 'string' || after.length > 4096) throw new RequestError('after is a text of at most 4096 characters')
+    return ledger.wallets(after, WALLETS_PER_PAGE)
+  },
 
   accounts: (ledger: SqliteLedger, _: object): Promise<string[]> => ledger.accounts(),
 

@@ -17,6 +17,8 @@ export interface AccountBook {
   book(credit: Credit, overdraw: boolean): Promise<Booking>
   /** Every account that was ever credited or charged. */
   accounts(): Promise<string[]>
+  /** The wallets of these accounts in their order: at most `limit`, of those that come after a name. */
+  wallets(after: string, limit: number): Promise<Wallet[]>
   /** The latest credits of an account, latest first. */
   credits(account: string, limit: number): Promise<Credit[]>
 }
@@ -31,16 +33,19 @@ interface Row {
 
 /** What the file says of accounts beyond their balances. */
 export class Accounts {
-  readonly #names: Database.Statement<[string, string], string>
+  readonly #names: Database.Statement<{ readonly after: string; readonly limit: number }, string>
   readonly #credits: Database.Statement<[string, number], Row>
   readonly #credit: Database.Statement<[string], Row>
 
   constructor(db: Database.Database) {
+    const prefix = accountSubject('')
+    // Each half reads no more than it gives: a page costs the same however many accounts there are.
     this.#names = db
-      .prepare<[string, string], string>(
-        `SELECT account FROM wallets UNION
-          SELECT substr(subject, ${accountSubject('').length + 1}) FROM counters WHERE meter = 'rial' AND subject >= ? AND subject < ?
-          ORDER BY 1`,
+      .prepare<{ readonly after: string; readonly limit: number }, string>(
+        `SELECT * FROM (SELECT account FROM wallets WHERE account > @after ORDER BY account LIMIT @limit) UNION
+          SELECT * FROM (SELECT DISTINCT substr(subject, ${prefix.length + 1}) FROM counters
+            WHERE meter = 'rial' AND subject > '${prefix}' || @after AND subject < '${prefix}\u{10ffff}' ORDER BY subject LIMIT @limit)
+          ORDER BY 1 LIMIT @limit`,
       )
       .pluck()
     const columns = 'id, account, amount, note, at'
@@ -50,9 +55,9 @@ export class Accounts {
     this.#credit = db.prepare<[string], Row>(`SELECT ${columns} FROM credits WHERE id = ?`).safeIntegers()
   }
 
-  /** Every account that was ever credited or charged. */
-  names(): string[] {
-    return this.#names.all(accountSubject(''), `${accountSubject('')}\u{10ffff}`)
+  /** The accounts that were ever credited or charged, in their order; with a `limit` so many of them, of those that come after a name. */
+  names(after = '', limit = -1): string[] {
+    return this.#names.all({ after, limit })
   }
 
   /** The latest credits of an account, latest first. */

@@ -242,6 +242,12 @@ class FileLedger implements SqliteLedger {
     return this.#batches.run(() => this.#accounts.names())
   }
 
+  wallets(after: string, limit: number): Promise<Wallet[]> {
+    return this.#batches.run(() =>
+      this.#accounts.names(after, limit).map(account => this.#wallets.wallet(account, this.#cells.look(accountRial(account)))),
+    )
+  }
+
   credits(account: string, limit: number): Promise<Credit[]> {
     return this.#batches.run(() => this.#accounts.credits(account, limit))
   }

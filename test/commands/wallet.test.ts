@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import t from 'tap'
-import { place, request, run, withLedger } from '../support/command.js'
+import { startControl } from '../../src/control.js'
+import { place, request, run, withLedger, YAML } from '../support/command.js'
 
 const AT = Date.parse('2026-07-01T12:00:00+03:30')
 
@@ -27,6 +29,27 @@ t.test('credit, debit and show, on the file of a stopped gateway', async t => {
   t.match(history, [{ amount_rial: -250_000 }, { amount_rial: 1_000_000, note: 'July' }])
   t.match((await run(folder, 'wallet', 'history', 'acme')).out, /^TIME +RIAL +NOTE +ID\n.* -250,000 /)
   t.match(await run(folder, 'wallet', 'history', 'beta'), { code: 0, out: '', err: /Nothing was ever credited to beta/ })
+})
+
+t.test('thousands of accounts, beside a ledger that is in use and from its file', async t => {
+  const names = (letter: string) => Array.from({ length: 1500 }, (_, i) => `${letter}${String(i).padStart(4, '0')}`)
+  const config = YAML.replace('accounts: {', `accounts: {${names('x').join(': {}, ')}: {}, `)
+  const folder = await place(t, undefined, config)
+  const credit = (account: string) => ({ id: account, account, amount: 5n, note: '', at: AT })
+  const shown = async () => JSON.parse((await run(folder, 'wallet', 'show', '--json')).out) as { account: string; available_rial: number }[]
+  const beside = await withLedger(folder, async ledger => {
+    await Promise.all(names('b').map(account => ledger.credit(credit(account))))
+    const control = await startControl({ ledger, path: join(folder, 'data/ledger.db'), failed: error => t.fail(`${error}`) })
+    t.teardown(() => control?.close())
+    const found = await shown()
+    await control?.close()
+    return found
+  })
+  t.strictSame(
+    beside.map(({ account, available_rial }) => [account, available_rial]),
+    [['acme', 0], ...names('b').map(name => [name, 5]), ['beta', 0], ...names('x').map(name => [name, 0])],
+  )
+  t.strictSame(await shown(), beside)
 })
 
 t.test('an idempotency key counts once, and belongs to one amount and account', async t => {

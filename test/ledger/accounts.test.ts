@@ -44,6 +44,10 @@ t.test('accounts are those that were credited or charged; their latest credits c
   const accounts = new Accounts(db)
   t.strictSame(accounts.names(), ['alpha', 'beta'])
   t.strictSame(
+    [accounts.names('', 1), accounts.names('alpha', 1), accounts.names('alph', 5), accounts.names('beta', 5)],
+    [['alpha'], ['beta'], ['alpha', 'beta'], []],
+  )
+  t.strictSame(
     accounts.credits('beta', 2).map(({ id }) => id),
     ['c3', 'c2'],
   )
