@@ -51,10 +51,6 @@ export class Chain {
     return new Set(this.#policies.flatMap(({ codes = [] }) => codes))
   }
 
-  get names(): readonly string[] {
-    return this.#policies.map(policy => policy.name)
-  }
-
   /** The first key that a policy returns. */
   identify(exchange: Arrived): MaybePromise<Key | undefined> {
     return first(this.#identify, 0, policy => policy.identify(exchange))

@@ -44,7 +44,10 @@ const respond = async (t: Test, files: Files, policy: string | readonly [string,
 t.test('the policies of the house go by the names of their files', async t => {
   for (const name of ['auth', 'budget', 'hold', 'rate']) t.ok(names(POLICIES).includes(name), name)
   const { chain } = await built(t, {}, ['auth', 'rate', 'budget', 'hold'])
-  t.strictSame(chain.names, ['auth', 'rate', 'budget', 'hold'])
+  await t.rejects(async () => chain.identify(asked()), { code: 'missing_api_key' })
+  chain.authors = new Map()
+  await chain.admit(asked({ key: keyOf({ account: 'acme', plan: { requests_per_minute: 1n }, budget: { daily_rial: 1n } }) }))
+  t.strictSame([...new Set(chain.authors.values())], ['rate', 'budget', 'hold'])
 })
 
 t.test('a module by its path, beside the config or elsewhere', async t => {

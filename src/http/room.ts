@@ -7,10 +7,6 @@ export class Room {
 
   constructor(readonly bytesMax = BODIES_BYTES_MAX) {}
 
-  get taken(): number {
-    return this.#taken
-  }
-
   /** False: there is not that much left, and nothing was taken. One who is alone gets whatever it asks for. */
   take(bytes: number, own: number): boolean {
     if (this.#taken + bytes > this.bytesMax && this.#taken > own) return false

@@ -20,7 +20,7 @@ import * as words from './words.js'
  */
 
 export type { FeatureRates } from './counts.js'
-export { type Letters, NONE } from './words.js'
+export type { Letters } from './words.js'
 
 const { BLANK, BREAK, DIGIT, MARKS, SCRIPT_CLASS, SIGN, TABULATOR, UPPER } = characters
 const { DIGITS, LATIN, LATIN_MORE, LENGTHS, LINE, PUNCT_RUN, RARE, RARER, RARITIES } = features

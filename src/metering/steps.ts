@@ -6,7 +6,7 @@ import { BLANK, BREAK, DIGIT, MARKS, SCRIPT_CLASS, SIGN, SYMBOLS, TABULATOR, UPP
  */
 
 /** A piece of one unit, no letter behind it: a letter, a digit or a sign. One more: a letter behind it. */
-export const SINGLE = 0
+const SINGLE = 0
 /** To be added to it: the letter or digit may be the first of encoded bytes. */
 export const JOINED = 2
 export const SINGLE_MOST = 3

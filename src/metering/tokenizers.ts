@@ -4,7 +4,7 @@ import { FEATURES } from './features.js'
 import { COMMON, RAREST_HAN, RAREST_HANGUL, RATES, TRIPLES } from './rates.js'
 import type { FeatureRates, Letters } from './scan.js'
 
-export { FAMILIES, type Family, isFamily }
+export type { Family }
 
 /** Tokens per feature of a text (scan.ts), and what is added so that few texts cost more than was estimated. */
 export interface Rates {

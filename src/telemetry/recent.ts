@@ -58,18 +58,6 @@ export interface RecentClaim {
   readonly refused: boolean
 }
 
-/** Sums since somebody began to watch. */
-export interface RecentTotals {
-  requests: number
-  /** A ceiling, a policy or a check said no: nothing was held. */
-  refused: number
-  /** Held, and nothing came of it; or it broke off. */
-  failed: number
-  input_tokens: number
-  output_tokens: number
-  cost_rial: bigint
-}
-
 const KEPT = 2048
 const REFUSED_KEPT = 512
 
@@ -85,7 +73,6 @@ export class Recent {
   readonly #listeners = new Set<(exchange: RecentExchange) => void>()
   #watching = 0
   #seq = 0
-  #totals = nothing()
   readonly #turned: (on: boolean) => void
 
   /** `turned` hears when the first begins to watch, and when the last has left. */
@@ -103,10 +90,6 @@ export class Recent {
     return this.#seq
   }
 
-  get totals(): Readonly<RecentTotals> {
-    return this.#totals
-  }
-
   /** From now on exchanges are kept, and told to `listener` as they end. The function that is returned ends it, once. */
   watch(listener: (exchange: RecentExchange) => void = () => {}): () => void {
     // A copy of its own, so that one function may listen twice.
@@ -119,7 +102,6 @@ export class Recent {
       if (this.#watching > 0) return
       this.#all.clear()
       this.#refused.clear()
-      this.#totals = nothing()
       this.#turned(false)
     }
   }
@@ -137,7 +119,6 @@ export class Recent {
   #keep(kept: RecentExchange): void {
     this.#all.push(kept)
     if (kept.line.code !== null) this.#refused.push(kept)
-    count(this.#totals, kept)
     for (const listener of this.#listeners) listener(kept)
   }
 
@@ -185,19 +166,6 @@ class Ring<T> {
     }
     return found.reverse()
   }
-}
-
-function nothing(): RecentTotals {
-  return { requests: 0, refused: 0, failed: 0, input_tokens: 0, output_tokens: 0, cost_rial: 0n }
-}
-
-function count(totals: RecentTotals, { state, line }: RecentExchange): void {
-  totals.requests++
-  if (state === 'refused') totals.refused++
-  else if (line.code !== null) totals.failed++
-  totals.input_tokens += line.input_tokens ?? 0
-  totals.output_tokens += line.output_tokens ?? 0
-  totals.cost_rial += line.cost_rial ?? 0n
 }
 
 const NO_MARKS: RecentExchange['marks'] = { read: null, sent: null, first: null, answered: null }

@@ -213,7 +213,6 @@ export class Crew {
   // Each worker does these for its own part of the address, by the config that it runs.
   secure(): void {}
   limit(): void {}
-  stop(): void {}
 
   #reports(now: number): Report[][] {
     return this.#posts.flatMap(({ tidings, told }) => {

@@ -11,7 +11,8 @@ import {
   SCRIPT_SIZE,
   SCRIPTS,
 } from '../../src/metering/features.js'
-import { type Letters, NONE, scan } from '../../src/metering/scan.js'
+import { type Letters, scan } from '../../src/metering/scan.js'
+import { NONE } from '../../src/metering/words.js'
 
 export interface Group {
   readonly name: string

@@ -242,8 +242,23 @@ t.test('a request that is still being answered does not hold on to its body', as
   answering[0]?.end()
 })
 
+class WatchedRoom extends Room {
+  taken = 0
+
+  override take(bytes: number, own: number): boolean {
+    const taken = super.take(bytes, own)
+    if (taken) this.taken += bytes
+    return taken
+  }
+
+  override give(bytes: number): void {
+    super.give(bytes)
+    this.taken -= bytes
+  }
+}
+
 t.test('the bodies of all requests share one room', async t => {
-  const room = new Room(1_000)
+  const room = new WatchedRoom(1_000)
   const bodies: Promise<unknown>[] = []
   const listener = await listening(t, {
     handle: (request, response) => {

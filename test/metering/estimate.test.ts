@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
+import { FAMILIES, isFamily } from '../../src/config/tokenizer-families.js'
 import { familyOf, promptTokens, textTokens, tokenIds } from '../../src/metering/estimate.js'
 import { FEATURES } from '../../src/metering/features.js'
 import { scan } from '../../src/metering/scan.js'
 import { TextSum } from '../../src/metering/text.js'
-import { FAMILIES, type Family, isFamily, LETTERS } from '../../src/metering/tokenizers.js'
+import { type Family, LETTERS } from '../../src/metering/tokenizers.js'
 import { INLINE_BYTES_MAX } from '../../src/pieces.js'
 
 const root = new URL('../../../', import.meta.url)
