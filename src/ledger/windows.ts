@@ -85,7 +85,7 @@ function span(place: Zone, at: number, step: Step): Span {
 }
 
 /** The first moment at which the wall clock shows `wall` or later; `wall` is written as if it were UTC. */
-function firstShown(place: Zone, wall: number): number {
+export function firstShown(place: Zone, wall: number): number {
   // No zone has ever been more than 16 hours from UTC (Manila, Juneau: 15 h 56 min and 15 h 02 min), nor changed its clocks twice in 4 hours.
   let from = wall - 16 * HOUR
   let offset = place.offset(from)
