@@ -43,6 +43,28 @@ export function pooled(): (bytes: Uint8Array) => void {
   }
 }
 
+const REQUEST_ID = /^req_([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}$/
+/** The latest time that an id can begin with. */
+export const TIME_MAX = 2 ** 48 - 1
+
+/** The time that a request id begins with; `null`: it is not of our making. */
+export function timeOf(id: string): number | null {
+  const digits = REQUEST_ID.exec(id)?.[1]
+  if (digits === undefined) return null
+  let time = 0
+  for (let i = 0; i < digits.length; i++) time = time * 32 + ALPHABET.indexOf(digits[i] as string)
+  return time
+}
+
+/** What sorts before all request ids of this time and later ones, and after those of earlier ones. */
+export function prefixOf(time: number): string {
+  const digits = new Uint8Array(10)
+  writeTime(digits, Math.min(Math.max(Math.ceil(time), 0), TIME_MAX))
+  let prefix = 'req_'
+  for (const digit of digits) prefix += ALPHABET[digit]
+  return prefix
+}
+
 function writeTime(digits: Uint8Array, at: number): void {
   let rest = at
   for (let i = 9; i >= 0; i--) {

@@ -6,14 +6,14 @@ import { ANONYMOUS } from './exchange.js'
 import { checkBodyHeaders, readBody } from './http/body.js'
 import { errorFields, passedDown } from './http/headers.js'
 import { endWithin, sendJson, sendStreamHead } from './http/respond.js'
-import type { Claim, EndedBy, EndingRecord } from './ledger/ledger.js'
+import type { Claim, EndingRecord } from './ledger/ledger.js'
 import { priceText } from './metering/price.js'
 import { NO_USAGE, type Usage } from './metering/usage.js'
 import type { Pieces } from './pieces.js'
 import type { HeaderFields, MaybePromise, Outcome } from './policy.js'
 import { refusal } from './refusal.js'
 import type { Runtime, Services } from './runtime.js'
-import { type Billing, ending, settlement } from './settlement.js'
+import { type Billing, type End, ending, settlement } from './settlement.js'
 import { charge, sizeOf } from './sizing.js'
 import { checked, type Question, readQuestion, understand } from './understand.js'
 import { Abandoned, type Billable, callIds, type Forwarded, forward } from './upstream/fallback.js'
@@ -274,13 +274,6 @@ async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Run
     endWithin(response, `data: ${errorBody(failure, exchange.id)}\n\n`, config.timeout.write)
     return { outcome: { state: 'voided', error: fault }, billing: null, error: failure, status: 200, billable: forwarded }
   }
-}
-
-interface End {
-  readonly usage: Usage
-  readonly endedBy: EndedBy
-  readonly status: number
-  readonly error: GatewayError | null
 }
 
 /** Durable when it resolves. */

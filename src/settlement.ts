@@ -14,7 +14,8 @@ export interface Billing {
   readonly endedBy: EndedBy
 }
 
-interface End {
+/** How an exchange that has delivered something has ended. */
+export interface End {
   readonly usage: Usage
   readonly endedBy: EndedBy
   readonly status: number

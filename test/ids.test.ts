@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { requestIds, ulids } from '../src/ids.js'
+import { prefixOf, requestIds, TIME_MAX, timeOf, ulids } from '../src/ids.js'
 
 const filled = (byte: number) => ulids(bytes => void bytes.fill(byte))
 
@@ -47,4 +47,16 @@ t.test('whatever the clock does, ids of one maker rise and never repeat', async 
 t.test('a hundred thousand in one millisecond', async t => {
   const next = ulids()
   t.equal(new Set(Array.from({ length: 100_000 }, () => next(1_700_000_000_000))).size, 100_000)
+})
+
+t.test('the time that a request id begins with is found again, and ids of that time and later ones sort behind its prefix', async t => {
+  const id = requestIds(filled(0))
+  for (const at of [0, 1, 1_469_918_176_385, TIME_MAX]) {
+    t.equal(timeOf(id(at)), at)
+    t.equal(prefixOf(at), id(at).slice(0, 14))
+  }
+  t.ok(prefixOf(1000.5) > requestIds(filled(255))(1000), 'rounded up')
+  t.strictSame([prefixOf(-1), prefixOf(TIME_MAX + 1)], [prefixOf(0), prefixOf(TIME_MAX)])
+  for (const other of ['', 'c1', 'req_', `${id(5)}0`, id(5).toLowerCase(), id(TIME_MAX).replace('req_7', 'req_8')])
+    t.equal(timeOf(other), null)
 })

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { Config } from '../config/config.js'
-import { DEMO_SECRET } from '../config/keys.js'
+import { DEMO_SECRET, sha256Of } from '../config/keys.js'
 import { ConfigError } from '../config/problems.js'
 import { Gateway } from '../gateway.js'
 import { createLog, droppedLine, type Log } from '../telemetry/log.js'
@@ -165,7 +164,7 @@ function greet(gateway: Gateway, io: Io, log: Log): void {
 function curl(config: Config, address: string): string[] {
   const model = [...config.aliases.keys()][0] ?? [...config.models.keys()][0]
   if (model === undefined) return []
-  const demo = createHash('sha256').update(DEMO_SECRET).digest('hex')
+  const demo = sha256Of(DEMO_SECRET)
   const known = [...config.keys.values()].some(key => key.sha256 === demo)
   const header = config.keys.size === 0 ? '' : ` -H "authorization: Bearer ${known ? DEMO_SECRET : '$API_KEY'}"`
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] })

@@ -1,4 +1,3 @@
-import { UsageError } from '../commands/command.js'
 import { didYouMean } from '../config/suggest.js'
 import type { Books } from '../control/books.js'
 import { DIMENSIONS, type Dimension, type UsageFilter, type UsageRow } from '../ledger/usage.js'
@@ -9,7 +8,7 @@ import { LEDGER, type Place, placeOf, withBooks } from '../terminal/ledger.js'
 import { readMoment } from '../terminal/moment.js'
 import { recordLines } from '../terminal/records.js'
 import { plain, table } from '../terminal/table.js'
-import type { Io } from './command.js'
+import { type Io, UsageError } from './command.js'
 
 export const summary = 'what was used and spent, by key, model, day and more'
 

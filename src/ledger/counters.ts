@@ -24,7 +24,9 @@ export function accountRial(account: string): Counter {
   return { meter: 'rial', subject: accountSubject(account), window: ALL_TIME }
 }
 
-export const accountSubject = subjects('account:')
+const ACCOUNT = 'account:'
+
+export const accountSubject = subjects(ACCOUNT)
 
 const keySubject = subjects('key:')
 
@@ -46,5 +48,5 @@ function subjects(prefix: string): (name: string) => string {
 
 /** The account whose credits a subject's ceiling `'credits'` means; `null` where the subject is no account. */
 export function accountOf(subject: string): string | null {
-  return subject.startsWith('account:') ? subject.slice('account:'.length) : null
+  return subject.startsWith(ACCOUNT) ? subject.slice(ACCOUNT.length) : null
 }

@@ -6,6 +6,7 @@ import { logOf, markOf, markWhole } from './log-check.js'
 import type { Mark } from './mark.js'
 import type { FileOptions } from './open-file.js'
 import { APPLICATION_ID } from './sqlite.sql.js'
+import { loggedPages } from './write-ahead-log.js'
 
 /** What was opened of a ledger on a disk. */
 export interface Handles {
@@ -25,9 +26,6 @@ export const PAGE_BYTES = 2048
 // below 16 MB.
 const BATCHES_BETWEEN_LOOKS = 8
 const OPERATIONS_BETWEEN_LOOKS = 256
-// Of SQLite's log.
-const LOG_HEADER_BYTES = 32
-const FRAME_HEADER_BYTES = 24
 const LOOK_MS = 100
 
 /** The database, and what makes it durable: SQLite itself never syncs (see `sync`). */
@@ -116,7 +114,7 @@ export class SqliteFile {
     const { file, wal, mark } = this.#handles
     await wal.datasync()
     if (this.#copies.size > 0) {
-      const pages = await loggedPages(wal)
+      const pages = await loggedPages(wal, PAGE_BYTES)
       for (const copy of this.#copies) copy.writing(pages)
     }
     this.#pragmaCheckpoint('PASSIVE')
@@ -212,28 +210,6 @@ export class SqliteFile {
       throw new Error(`a checkpoint (${mode}) came to ${JSON.stringify(result)}`)
     }
   }
-}
-
-/** The pages of the file, counted from 0, that the log has something for. */
-async function loggedPages(wal: FileHandle): Promise<Set<number>> {
-  const log = await readWhole(wal)
-  const pages = new Set<number>()
-  // Each frame begins with the number of its page, counted from 1. A checkpoint leaves no frames of an older log behind.
-  for (let at = LOG_HEADER_BYTES; at + FRAME_HEADER_BYTES <= log.length; at += FRAME_HEADER_BYTES + PAGE_BYTES) {
-    pages.add(log.readUInt32BE(at) - 1)
-  }
-  return pages
-}
-
-/** Through the descriptor that is open: to open and close the file once more would drop SQLite's locks on it. */
-async function readWhole(file: FileHandle): Promise<Buffer> {
-  const whole = Buffer.allocUnsafe((await file.stat()).size)
-  for (let at = 0; at < whole.length; ) {
-    const { bytesRead } = await file.read(whole, at, whole.length - at, at)
-    if (bytesRead === 0) throw new Error('the log has become shorter while it was read')
-    at += bytesRead
-  }
-  return whole
 }
 
 interface Place {

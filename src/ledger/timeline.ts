@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3'
+import { prefixOf, TIME_MAX, timeOf } from '../ids.js'
 
 /** A range of ids; `from` is in it, `below` is not. */
 export interface IdRange {
@@ -12,9 +13,6 @@ interface Row {
   readonly timed: 0 | 1
 }
 
-const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
-const ID = /^req_([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}$/
-const TIME_MAX = 2 ** 48 - 1
 const ALL: IdRange = { from: '', below: '\u{10ffff}' }
 
 /**
@@ -58,7 +56,7 @@ export class Timeline {
   range(since: number, until: number): IdRange {
     if (!this.#timed) return ALL
     const below = until + this.#most
-    return { from: prefix(since + this.#least), below: below > TIME_MAX ? ALL.below : prefix(below) }
+    return { from: prefixOf(since + this.#least), below: below > TIME_MAX ? ALL.below : prefixOf(below) }
   }
 
   flush(): void {
@@ -66,22 +64,4 @@ export class Timeline {
     this.#update.run(this.#least, this.#most, this.#timed ? 1 : 0)
     this.#dirty = false
   }
-}
-
-function timeOf(id: string): number | null {
-  const digits = ID.exec(id)?.[1]
-  if (digits === undefined) return null
-  let time = 0
-  for (let i = 0; i < digits.length; i++) time = time * 32 + ALPHABET.indexOf(digits[i] as string)
-  return time
-}
-
-function prefix(time: number): string {
-  let rest = Math.min(Math.max(Math.ceil(time), 0), TIME_MAX)
-  let digits = ''
-  for (let i = 0; i < 10; i++) {
-    digits = (ALPHABET[rest % 32] as string) + digits
-    rest = Math.floor(rest / 32)
-  }
-  return `req_${digits}`
 }

@@ -66,7 +66,7 @@ export interface RecordSource {
 
 // 1,000 rows are summed up in 1 to 2 ms, and 100 made into records: as long as a request under way is kept waiting.
 const SUMMED_PER_TURN = 1000
-const RECORDS_PER_TURN = 100
+const RECORDS_PER_PAGE = 100
 
 type Sums = Omit<Writable<UsageRow>, 'group'>
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
@@ -102,7 +102,7 @@ export async function sumUsage(source: RecordSource, query: UsageQuery): Promise
 
 /** See `UsageReports`. */
 export async function* recordPages(source: RecordSource, query: UsageFilter): AsyncGenerator<UsageRecord[]> {
-  for await (const range of chunks(source, query, RECORDS_PER_TURN)) {
+  for await (const range of chunks(source, query, RECORDS_PER_PAGE)) {
     const page = source.records.chunk(range, query)
     if (page.length > 0) yield page
   }

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
 import type { Cells } from './cells.js'
-import { CreditCheck } from './credit-check.js'
+import { CreditCheck, differ, ROWS_PER_TURN } from './credit-check.js'
 import type { DailySums } from './daily-sums.js'
 import { DamagedFile } from './file-errors.js'
 import type { Credit, Difference } from './ledger.js'
@@ -8,8 +8,6 @@ import type { PostedEntry, Records } from './records.js'
 import type { Wallets } from './wallets.js'
 import type { WindowKind } from './windows.js'
 
-// 1,000 rows take 1 to 2 ms: the event loop turns in between.
-const CHUNK = 1000
 const END = '\u{10ffff}'
 // Some 100 bytes each. Counters that are in use at the same time are fewer: each key has four minutes and hours, four days, and a month.
 const SUMS_MAX = 50_000
@@ -93,18 +91,18 @@ export class Verification {
 
   async #sumUp(turn: () => Promise<void>): Promise<void> {
     for (let after = 0; ; await turn()) {
-      const rows = this.#pruned.posted(after, CHUNK)
+      const rows = this.#pruned.posted(after, ROWS_PER_TURN)
       for (const [counter, amount] of rows) add(this.#sums, counter, amount)
-      if (rows.length < CHUNK) break
+      if (rows.length < ROWS_PER_TURN) break
       after = onward(after, rows[rows.length - 1]?.[0] ?? after)
       if (this.#sums.size > this.#settleAt) await this.#settle(turn)
     }
     for (;;) {
-      const rows = this.#records.posted(this.#passed, CHUNK)
+      const rows = this.#records.posted(this.#passed, ROWS_PER_TURN)
       for (const { posted } of rows) {
         for (const [counter, amount] of posted) add(this.#done.has(counter) ? this.#beyond : this.#sums, counter, amount)
       }
-      this.#passed = rows.length < CHUNK ? END : onward(this.#passed, rows[rows.length - 1]?.id ?? END)
+      this.#passed = rows.length < ROWS_PER_TURN ? END : onward(this.#passed, rows[rows.length - 1]?.id ?? END)
       if (this.#passed === END) return
       await turn()
       if (this.#sums.size > this.#settleAt) await this.#settle(turn)
@@ -116,7 +114,7 @@ export class Verification {
     let looked = 0
     for (const [counter, sum] of this.#sums) {
       if (this.#selectPosted.get(counter) === sum && this.#done.add(counter)) this.#sums.delete(counter)
-      if (++looked % CHUNK === 0) await turn()
+      if (++looked % ROWS_PER_TURN === 0) await turn()
     }
     // Those that are left are not looked through again at each chunk.
     this.#settleAt = Math.max(this.#settleAt, 2 * this.#sums.size)
@@ -132,7 +130,7 @@ export class Verification {
       .safeIntegers()
     const differences: Difference[] = []
     for (let after = 0n; ; await turn()) {
-      const rows = select.all(after, CHUNK)
+      const rows = select.all(after, ROWS_PER_TURN)
       for (const { id, meter, subject, kind, start, posted, known } of rows) {
         const sum = this.#sum(Number(id), posted)
         const cell = this.#cells.peek(meter, subject, kind, start)?.posted ?? posted
@@ -142,7 +140,7 @@ export class Verification {
         differ(differences, `${name}: posted, in memory`, posted, cell)
         if (known !== id) differences.push({ what: `${name}: in the index`, expected: String(id), found: String(known) })
       }
-      if (rows.length < CHUNK) break
+      if (rows.length < ROWS_PER_TURN) break
       after = onward(after, rows[rows.length - 1]?.id ?? after)
     }
     for (const [id, sum] of [...this.#sums, ...this.#beyond]) {
@@ -181,10 +179,6 @@ export class Verification {
 function onward<Id extends string | number | bigint>(after: Id, last: Id): Id {
   if (last > after) return last
   throw new DamagedFile(`${last} comes after ${after} in it`)
-}
-
-function differ(differences: Difference[], what: string, expected: bigint, found: bigint): void {
-  if (expected !== found) differences.push({ what, expected: String(expected), found: String(found) })
 }
 
 function add(sums: Map<number, bigint>, counter: number, amount: bigint): void {

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 
 /** What the write-ahead log of an SQLite file holds. */
 export interface Log {
@@ -58,6 +58,28 @@ export async function readLog(path: string): Promise<Log | null> {
   } finally {
     await file.close()
   }
+}
+
+/** The pages of the file, counted from 0, that its log has something for. */
+export async function loggedPages(wal: FileHandle, pageBytes: number): Promise<Set<number>> {
+  const log = await readWhole(wal)
+  const pages = new Set<number>()
+  // Each frame begins with the number of its page, counted from 1. A checkpoint leaves no frames of an older log behind.
+  for (let at = HEADER_BYTES; at + FRAME_HEADER_BYTES <= log.length; at += FRAME_HEADER_BYTES + pageBytes) {
+    pages.add(log.readUInt32BE(at) - 1)
+  }
+  return pages
+}
+
+/** Through the descriptor that is open: to open and close the file once more would drop SQLite's locks on it. */
+async function readWhole(file: FileHandle): Promise<Buffer> {
+  const whole = Buffer.allocUnsafe((await file.stat()).size)
+  for (let at = 0; at < whole.length; ) {
+    const { bytesRead } = await file.read(whole, at, whole.length - at, at)
+    if (bytesRead === 0) throw new Error('the log has become shorter while it was read')
+    at += bytesRead
+  }
+  return whole
 }
 
 function found(salts: Buffer, bytes: number): Log | null {

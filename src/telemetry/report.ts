@@ -1,5 +1,5 @@
 import { CODES, type GatewayError } from '../errors.js'
-import type { Exchange, Tried } from '../exchange.js'
+import { ANONYMOUS, type Exchange, type Tried } from '../exchange.js'
 import type { Ran } from '../lifecycle.js'
 import { type Access, type Log, levelOf } from './log.js'
 import type { Metrics } from './metrics.js'
@@ -18,7 +18,7 @@ export function report(exchange: Exchange, ran: Ran, now: number, log: Log, metr
   const ttftMs = exchange.stream && marks.first !== undefined ? marks.first - exchange.since : null
   const state = ran.outcome.state
   const ending = state === 'settled' || state === 'partial' || state === 'voided' ? state : null
-  const key = exchange.key.name === 'anonymous' ? null : exchange.key.name
+  const key = exchange.key === ANONYMOUS ? null : exchange.key.name
   metrics.finished({
     surface: exchange.surface,
     model: model?.id ?? null,
