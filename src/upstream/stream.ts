@@ -33,7 +33,7 @@ export interface StreamFacts {
 
 /**
  * One streamed answer: a provider's bytes in, a client's events out. Nothing is held back but the usage chunk, which is always the last.
- * Until a sink is attached, what is ready waits.
+ * Until a sink is attached, what is ready waits, but for comments: those would be without end where a provider talks and never answers.
  */
 export class AnswerStream {
   readonly #facts: StreamFacts
@@ -120,7 +120,7 @@ export class AnswerStream {
   }
 
   readonly #comment = (text: string): void => {
-    if (this.#over === null) this.#ready += `:${text}\n\n`
+    if (this.#over === null && this.#sink !== null) this.#ready += `:${text}\n\n`
   }
 
   readonly #event = (event: SseEvent): void => {

@@ -128,6 +128,33 @@ t.test('whatever a provider writes, a client gets what was said to it, or an err
   t.equal((await running.post(CHAT, { model: 'up/m', messages: [{ role: 'user', content: '<0:last>' }] })).status, 200)
 })
 
+t.test('what a provider says without end before its answer begins is not kept', async t => {
+  const comments = `: ${'x'.repeat(1_000)}\n\n`.repeat(1_000)
+  const port = await tcp(t, socket => {
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n')
+      let left = 256
+      const more = (): void => {
+        while (left-- > 0) {
+          if (socket.write(comments)) continue
+          socket.once('drain', more)
+          return
+        }
+        socket.end(`${chunk('at last', 'stop')}data: [DONE]\n\n`)
+      }
+      more()
+    })
+  })
+  // Of four streams of 256 MB, the heap has room for the half of one.
+  const env = { NODE_OPTIONS: '--max-old-space-size=128' }
+  const running = await gateway(t, yaml(`http://127.0.0.1:${port}/v1`, { provider: 'health: off', model: 'attempts: 1' }), { env })
+  const body = { model: 'up/m', stream: true, messages: [{ role: 'user', content: 'Hello' }] }
+  for (const { status, text } of await Promise.all([1, 2, 3, 4].map(() => running.post(CHAT, body)))) {
+    t.equal(status, 200)
+    t.match(text, /at last/)
+  }
+})
+
 t.test('two keys in turn, a thousand times, and a provider that always answers twice: nobody gets the other’s', async t => {
   const port = await tcp(t, socket => {
     let text = ''
