@@ -63,29 +63,33 @@ export class StreamUsage {
   /** Choices that finished since the last usage-only chunk. */
   #closing = 0
   #perChoice = true
-  #parts: Usage[] = []
+  /** How many usage-only chunks have closed one choice each, and what they come to. */
+  #parts = 0
+  #sum: Usage | null = null
   #last: Usage | null = null
 
   constructor(options: MeterOptions) {
     this.#options = options
   }
 
-  /** One event's JSON. */
-  add(chunk: JsonObject): void {
+  /** One event's JSON. The usage of all choices so far, where this is the chunk of a further one alone; else `null`: its own figures hold. */
+  add(chunk: JsonObject): Usage | null {
     const choices = Array.isArray(chunk.choices) ? chunk.choices : []
     for (const choice of choices) if (isObject(choice)) this.#choice(choice)
     const usage = usageOf(chunk.usage, this.#options) ?? (isObject(chunk.x_groq) ? usageOf(chunk.x_groq.usage, this.#options) : null)
-    if (usage === null) return
+    if (usage === null) return null
     this.#last = usage
-    if (choices.length > 0) return
+    if (choices.length > 0) return null
     if (this.#closing !== 1) this.#perChoice = false
     this.#closing = 0
-    this.#parts.push(usage)
+    if (!this.#perChoice) return null
+    this.#sum = this.#sum === null ? usage : joined(this.#sum, usage)
+    return ++this.#parts > 1 ? this.#sum : null
   }
 
   /** What the stream has reported so far; `null`: nothing. */
   get usage(): Usage | null {
-    return this.#perChoice && this.#parts.length > 1 ? this.#parts.reduce(joined) : this.#last
+    return this.#perChoice && this.#parts > 1 ? this.#sum : this.#last
   }
 
   #choice(choice: JsonObject): void {
@@ -105,5 +109,18 @@ function joined(a: Usage, b: Usage): Usage {
     cached: Math.max(a.cached, b.cached),
     output: a.output + b.output,
     reasoning: a.reasoning + b.reasoning,
+  }
+}
+
+/** What one choice's usage has to say for all of them: these figures, and all else as it was. */
+export function asReport(report: JsonObject, { input, cached, output, reasoning }: Usage): JsonObject {
+  const { prompt_tokens_details: read, completion_tokens_details: written } = report
+  return {
+    ...report,
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    ...(isObject(read) ? { prompt_tokens_details: { ...read, cached_tokens: cached } } : {}),
+    ...(isObject(written) ? { completion_tokens_details: { ...written, reasoning_tokens: reasoning } } : {}),
   }
 }

@@ -32,12 +32,13 @@ export class Tally {
     this.#reported = new StreamUsage({ strict })
   }
 
-  /** `counted`: tokens of the chunk's output, where that is not in it any more. */
-  readonly add = (chunk: JsonObject, counted = 0): void => {
-    this.#reported.add(chunk)
+  /** `counted`: tokens of the chunk's output, where that is not in it any more. Gives what `StreamUsage.add` does. */
+  readonly add = (chunk: JsonObject, counted = 0): Usage | null => {
+    const joined = this.#reported.add(chunk)
     this.#counted += counted
     this.#uncounted.add(this.#endpoint.output(chunk))
     if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
+    return joined
   }
 
   /** The provider's figures where it gave them; else what was sent and received, counted. `whole`: nothing was cut off. */

@@ -3,6 +3,7 @@ import { Deadline } from '../deadline.js'
 import type { Endpoint } from '../endpoints/endpoint.js'
 import { GatewayError, isGatewayError } from '../errors.js'
 import type { JsonObject } from '../json.js'
+import type { Usage } from '../metering/usage.js'
 import { Pieces } from '../pieces.js'
 import { readFailure, scrub } from './failure.js'
 import {
@@ -45,7 +46,7 @@ export interface AttemptFacts {
   readonly transport: Transport
   readonly endpoint: Endpoint
   readonly includeUsage: boolean
-  readonly meter: (chunk: JsonObject, counted?: number) => void
+  readonly meter: (chunk: JsonObject, counted?: number) => Usage | null
   /** The client's answer of a provider's whole one: here (`wholeAnswer`), or on another thread where it is large. */
   readonly whole: (bytes: Pieces, headers: HeaderFields) => WholeAnswer | Promise<WholeAnswer>
   /** Does the request have this field? */

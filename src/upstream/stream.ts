@@ -1,6 +1,8 @@
 import type { Endpoint } from '../endpoints/endpoint.js'
 import { isGatewayError } from '../errors.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
+import { asReport } from '../metering/meter.js'
+import type { Usage } from '../metering/usage.js'
 import { ChunkRules, isUsageOnly } from './chunks.js'
 import { patch, replacements, StreamPatch } from './patch.js'
 import { type Call, type EventTranslator, ProviderFailure, type SseEvent, type Wire } from './providers/provider.js'
@@ -27,8 +29,8 @@ export interface StreamFacts {
   readonly endpoint: Endpoint
   /** The client asked for the usage chunk. */
   readonly includeUsage: boolean
-  /** Fed with each JSON chunk, as the client sees it. */
-  readonly meter: (chunk: JsonObject) => void
+  /** Fed with each JSON chunk, as the client sees it. Where usage is reported choice by choice, gives what all come to: that is told. */
+  readonly meter: (chunk: JsonObject) => Usage | null
 }
 
 /**
@@ -159,10 +161,14 @@ export class AnswerStream {
   /** `text`: the chunk as the provider wrote it; `null` where it was made here. */
   #emit(chunk: Mutable, text: string | null): void {
     const { call, endpoint, meter } = this.#facts
-    const changed = this.#rules.apply(chunk)
+    let changed = this.#rules.apply(chunk)
     const model = chunk.model === call.model.id ? null : call.model.id
     const id = this.#idFor(chunk.id, endpoint.idPrefix)
-    meter(chunk as JsonObject)
+    const joined = meter(chunk as JsonObject)
+    if (joined !== null && isObject(chunk.usage)) {
+      chunk.usage = asReport(chunk.usage, joined)
+      changed = true
+    }
     let data: string
     if (text === null || changed) {
       if (id !== null) chunk.id = id

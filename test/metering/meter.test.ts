@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { JsonObject } from '../../src/json.js'
 import { StreamUsage, usageOf } from '../../src/metering/meter.js'
+import { heap } from '../support/garbage.js'
 
 const usage = (input: number, output: number, cached = 0, reasoning = 0) => ({ source: 'provider', input, cached, output, reasoning })
 const tokens = (prompt_tokens: number, completion_tokens: number, total_tokens = prompt_tokens + completion_tokens) => ({
@@ -194,4 +195,15 @@ t.test('usage-only chunks that each close one choice are added up', async t => {
     usage(19, 9),
     'running totals of all choices in chunks of their own',
   )
+})
+
+t.test('what comes to a sum is not kept, however often it is reported', async t => {
+  const stream = new StreamUsage({ strict: false })
+  const chunk = { choices: [], usage: tokens(19, 10) }
+  stream.add(chunk)
+  const before = heap()
+  for (let i = 0; i < 100_000; i++) stream.add(chunk)
+  const more = heap() - before
+  t.ok(more < 1_000_000, `${more} bytes`)
+  t.strictSame(stream.usage, usage(19, 10))
 })

@@ -1,5 +1,6 @@
 import chatCompletions from '../../src/endpoints/chat-completions.js'
 import type { JsonObject } from '../../src/json.js'
+import { StreamUsage } from '../../src/metering/meter.js'
 import { compatible } from '../../src/upstream/compatible.js'
 import type { Call, Wire } from '../../src/upstream/providers/provider.js'
 import { AnswerStream } from '../../src/upstream/stream.js'
@@ -36,12 +37,16 @@ export interface Telling {
 /** A stream whose client is this test. */
 export function telling({ includeUsage = true, wire = CHAT, call = CALL, attached = true }: TellOptions = {}): Telling {
   const told: Told = { text: '', ended: null, error: null, observed: [], metered: [] }
+  const usage = new StreamUsage({ strict: false })
   const stream = new AnswerStream({
     call,
     wire,
     endpoint: chatCompletions,
     includeUsage,
-    meter: chunk => told.metered.push(structuredClone(chunk)),
+    meter: chunk => {
+      told.metered.push(structuredClone(chunk))
+      return usage.add(chunk)
+    },
   })
   const end = (how: 'done' | 'failed', error: unknown): void => {
     if (told.ended !== null) throw new Error('a stream ended twice')

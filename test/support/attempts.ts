@@ -43,7 +43,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
       transport,
       endpoint: chatCompletions,
       includeUsage,
-      meter: () => {},
+      meter: () => null,
       whole: (bytes, headers) => wholeAnswer(bytes.joined(), call, wire, chatCompletions, headers),
       asks: field => Object.hasOwn(call.body, field),
       now: () => now,

@@ -129,6 +129,32 @@ t.test('the usage chunk: last, for who asked for it, and for nobody else', async
   }
 })
 
+t.test('where usage is reported choice by choice, what all came to is told, as it is billed; other figures stay as they came', async t => {
+  const two = [chunk(choice({ role: 'assistant', content: 'b' }, null, 1)), START]
+  const [first, second] = [STOP, chunk(choice({}, 'stop', 1))]
+  const details = { prompt_tokens_details: { cached_tokens: 4, audio_tokens: 0 }, completion_tokens_details: { reasoning_tokens: 1 } }
+  const each = tell([framed([...two, first, usage({ ...USAGE, ...details }), second, usage({ ...USAGE, ...details, cost: 3 })])])
+  t.strictSame(
+    chunksIn(each.text).at(-1),
+    usage({
+      prompt_tokens: 9,
+      completion_tokens: 4,
+      total_tokens: 13,
+      prompt_tokens_details: { cached_tokens: 4, audio_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 2 },
+      cost: 3,
+    }),
+    'llama.cpp, n = 2',
+  )
+  t.strictSame(chunksIn(each.text).length, 5, 'once')
+  const plain = tell([framed([...two, first, usage(), second, usage()])])
+  t.strictSame(chunksIn(plain.text).at(-1), usage({ prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 }))
+  const together = tell([framed([...two, first, second, usage()])])
+  t.strictSame(chunksIn(together.text).at(-1), usage(), 'one for both')
+  const running = tell([framed([...two, usage({ prompt_tokens: 9, completion_tokens: 1 }), first, usage(), second, usage()])])
+  t.strictSame(chunksIn(running.text).at(-1), usage(), 'running totals')
+})
+
 t.test('each rule of the stream is kept where a provider breaks it', async t => {
   const call = (fields: object) => chunk(choice({ tool_calls: [fields] }))
   const calls = (...fields: object[]) => [START, ...fields.map(call), chunk(choice({}, 'tool_calls'))]
