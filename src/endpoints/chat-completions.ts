@@ -85,7 +85,9 @@ const chatCompletions: Endpoint = {
     return { input, fixed, output: choices * (chatCompletions.cap(body, model) ?? 0) }
   },
 
-  answers: answer => Array.isArray(answer.choices) && answer.choices.length > 0,
+  answers({ choices }) {
+    return Array.isArray(choices) && choices.length > 0 && choices.every(choice => isObject(choice) && isObject(choice.message))
+  },
 
   output(answer) {
     let said = ''

@@ -43,7 +43,8 @@ const rerank: Endpoint = {
   },
 
   answers(answer) {
-    return Array.isArray(answer.results) && answer.results.every(isResult)
+    // There is a document at least, and `top_n` is no less than 1.
+    return Array.isArray(answer.results) && answer.results.length > 0 && answer.results.every(isResult)
   },
 
   output: () => '',

@@ -181,9 +181,11 @@ t.test('the estimate covers the input and every choice', async t => {
   t.strictSame(chat.estimate(ask({ n: 5, max_tokens: 7 }), model), { input: 8, fixed: 0, output: 35 })
 })
 
-t.test('an answer has choices', async t => {
-  t.ok(chat.answers({ choices: [{}] }))
-  for (const answer of [{}, { choices: [] }, { choices: {} }, { choices: null }, { error: {} }]) t.notOk(chat.answers(answer))
+t.test('an answer has choices, each with its message', async t => {
+  t.ok(chat.answers({ choices: [{ message: {} }] }))
+  for (const choices of [[], {}, null, [null], [{}], [{ message: null }], [{ message: 'Hi' }], [{ text: 'Hi' }], [{ message: {} }, {}]])
+    t.notOk(chat.answers({ choices }), JSON.stringify(choices))
+  for (const answer of [{}, { error: {} }]) t.notOk(chat.answers(answer))
 })
 
 t.test('asks for a stream only with true', async t => {

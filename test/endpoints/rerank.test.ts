@@ -120,6 +120,7 @@ t.test('what is no answer is told from what is', async t => {
     undefined,
     null,
     {},
+    [],
     [null],
     [{ index: 0 }],
     [{ index: 0, relevance_score: null }],
