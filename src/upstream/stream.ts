@@ -145,13 +145,13 @@ export class AnswerStream {
         return
       }
     }
-    let chunk: unknown
-    try {
-      chunk = JSON.parse(data)
-    } catch {
-      throw new ProviderFailure({ message: 'The provider sent an event that is not JSON.' })
+    const chunk = read(data)
+    if (typeof chunk === 'string') {
+      // A goodbye that is none of the format's: all that was asked for has come.
+      if (!this.#rules.whole || event.event === 'error') throw new ProviderFailure({ message: chunk })
+      this.#finish()
+      return
     }
-    if (!isObject(chunk)) throw new ProviderFailure({ message: 'The provider sent an event that is no object.' })
     if ((chunk.error !== undefined && chunk.error !== null) || event.event === 'error') {
       throw new ErrorEvent(chunk)
     }
@@ -224,6 +224,16 @@ export class AnswerStream {
     }
     if (this.#over === 'done') sink.done()
     else if (this.#over === 'failed') sink.failed(this.#error)
+  }
+}
+
+/** The chunk that an event is, or why it is none. */
+function read(data: string): JsonObject | string {
+  try {
+    const chunk: unknown = JSON.parse(data)
+    return isObject(chunk) ? chunk : 'The provider sent an event that is no object.'
+  } catch {
+    return 'The provider sent an event that is not JSON.'
   }
 }
 
