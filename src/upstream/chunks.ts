@@ -6,7 +6,8 @@ interface CallState {
   readonly index: number
   id: string | null
   typed: boolean
-  named: boolean
+  /** As far as it has been told. */
+  name: string
 }
 
 interface ChoiceState {
@@ -21,7 +22,7 @@ interface ChoiceState {
 
 /**
  * Keeps one stream to what clients of the format can read: `choices` an array, `delta` an object, a role once, a tool call's id, type and
- * name once, its index from 0 without gaps, one finish per choice. What already obeys is left alone, to the byte.
+ * name once (a name may come in pieces), its index from 0 without gaps, one finish per choice. What already obeys is left alone, to the byte.
  */
 export class ChunkRules {
   readonly #choices = new Map<number, ChoiceState>()
@@ -103,7 +104,7 @@ function role(delta: Mutable, state: ChoiceState): boolean {
   return drop(delta, 'role')
 }
 
-/** Clients add up what they are told, names too: a call's id, type and name are told once, and its arguments are text. */
+/** Clients add up what they are told, names too: a call's id, type and name, or each piece of it, are told once, and its arguments are text. */
 function toolCall(call: Mutable, choice: ChoiceState, idPrefix: string): boolean {
   const state = stateOf(call, choice)
   const first = state.id === null
@@ -135,8 +136,8 @@ function toolCall(call: Mutable, choice: ChoiceState, idPrefix: string): boolean
 
 function called(fn: Mutable, state: CallState, first: boolean): boolean {
   let changed = false
-  if (state.named || !isText(fn.name)) changed = drop(fn, 'name')
-  else state.named = true
+  if (isText(fn.name) && fn.name !== state.name) state.name += fn.name
+  else changed = drop(fn, 'name')
   if (isObject(fn.arguments)) {
     fn.arguments = JSON.stringify(fn.arguments)
     changed = true
@@ -156,9 +157,9 @@ function stateOf(call: Mutable, choice: ChoiceState): CallState {
   const named = isObject(call.function) && isText(call.function.name)
   const key = Number.isInteger(call.index) ? `#${call.index}` : id
   let state = key === undefined ? choice.last : choice.calls.get(key)
-  const another = state?.named === true && named && (key === undefined || (id !== undefined && id !== state.id))
+  const another = named && state !== undefined && state.name !== '' && (key === undefined || (id !== undefined && id !== state.id))
   if (state === undefined || another) {
-    state = { index: choice.count++, id: null, typed: false, named: false }
+    state = { index: choice.count++, id: null, typed: false, name: '' }
     if (key !== undefined) choice.calls.set(key, state)
   }
   choice.last = state

@@ -13,7 +13,8 @@ export function brokenRules(chunks: readonly unknown[], { whole = true }: { read
 
 interface ChoiceSeen {
   deltas: number
-  calls: number
+  /** The name of each call, as far as it has been told. */
+  readonly calls: string[]
   finished: boolean
 }
 
@@ -71,7 +72,7 @@ class RuleReader {
   }
 
   #readChoice({ delta, finish_reason }: JsonObject, index: number, where: string): void {
-    const choice = this.#choices.get(index) ?? { deltas: 0, calls: 0, finished: false }
+    const choice = this.#choices.get(index) ?? { deltas: 0, calls: [], finished: false }
     this.#choices.set(index, choice)
     if (choice.finished) this.#breaks(where, `continues choice ${index} after its finish_reason`)
     if (!isObject(delta)) {
@@ -104,14 +105,17 @@ class RuleReader {
       const { index, id, type } = call
       const { name, arguments: args } = call.function
       if (typeof args !== 'string') this.#breaks(where, 'has arguments that are no string')
-      if (typeof index !== 'number' || index > choice.calls || index < 0)
-        this.#breaks(where, `has the call index ${String(index)} after ${choice.calls} calls`)
-      if (index === choice.calls) {
-        choice.calls++
-        if (typeof id !== 'string' || id === '' || type !== 'function' || typeof name !== 'string' || name === '') {
+      if (typeof index !== 'number' || index > choice.calls.length || index < 0) {
+        this.#breaks(where, `has the call index ${String(index)} after ${choice.calls.length} calls`)
+        continue
+      }
+      const before = choice.calls[index]
+      choice.calls[index] = (before ?? '') + (name ?? '')
+      if (before === undefined) {
+        if (typeof id !== 'string' || id === '' || type !== 'function' || typeof name !== 'string' || name === '')
           this.#breaks(where, 'begins a call without id, type and name')
-        }
-      } else if (id !== undefined || type !== undefined || name !== undefined) this.#breaks(where, 'repeats the id, type or name of a call')
+      } else if (id !== undefined || type !== undefined || name === before || name === '')
+        this.#breaks(where, 'repeats the id, type or name of a call')
     }
   }
 

@@ -193,6 +193,19 @@ t.test('each rule of the stream is kept where a provider breaks it', async t => 
       calls({ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '' } }, { index: 0, function: { arguments: '{}' } }),
     ],
     [
+      'a name that comes in pieces',
+      calls(
+        { index: 0, id: 'c', type: 'function', function: { name: 'get_', arguments: '' } },
+        { index: 0, function: { name: 'weather', arguments: '' } },
+        { index: 0, function: { name: 'get_weather', arguments: '{}' } },
+      ),
+      calls(
+        { index: 0, id: 'c', type: 'function', function: { name: 'get_', arguments: '' } },
+        { index: 0, function: { name: 'weather', arguments: '' } },
+        { index: 0, function: { arguments: '{}' } },
+      ),
+    ],
+    [
       'no index: each id is a call',
       calls(
         { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } },
@@ -351,16 +364,20 @@ t.test('whatever a provider sends, what the client gets obeys the rules', async 
   )
 })
 
-/** Calls whose id, type or name are told more than once. */
+/** Calls whose id, type or whole name are told more than once. */
 function repeated(chunks: readonly JsonObject[]): string[] {
   const told: string[] = []
+  const names = new Map<string, string>()
   for (const { choices } of chunks as unknown as { choices: { index: number; delta: { tool_calls?: JsonObject[] } }[] }[]) {
     for (const { index, delta } of choices) {
       for (const { index: place, id, type, function: fn } of delta.tool_calls ?? []) {
         const call = `choice ${index} call ${place}`
         if (id !== undefined) told.push(`${call} id`)
         if (type !== undefined) told.push(`${call} type`)
-        if ((fn as JsonObject | undefined)?.name !== undefined) told.push(`${call} name`)
+        const name = (fn as JsonObject | undefined)?.name
+        if (name === undefined) continue
+        if (name === names.get(call)) told.push(`${call} name`, `${call} name`)
+        names.set(call, (names.get(call) ?? '') + name)
       }
     }
   }
