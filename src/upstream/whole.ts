@@ -28,7 +28,7 @@ export function wholeAnswer(
   endpoint: Endpoint,
   headers: HeaderFields,
 ): WholeAnswer & { readonly text: string } {
-  const text = bytes.toString('utf8')
+  const text = marked(bytes) ? bytes.toString('utf8', 3) : bytes.toString('utf8')
   let body: unknown
   try {
     body = JSON.parse(text)
@@ -47,6 +47,11 @@ export function wholeAnswer(
   }
   if (shaped.model === call.model.id && id.id === undefined) return { metered, json: shaped, text }
   return { metered, json: shaped, text: patch(text, shaped.model === call.model.id ? id : { model: call.model.id, ...id }) }
+}
+
+/** Does it begin with a byte order mark? JSON.parse takes none, and neither do clients. */
+function marked(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }
 
 function noAnswer(): ProviderFailure {

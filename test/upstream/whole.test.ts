@@ -26,6 +26,12 @@ t.test('an answer passes byte for byte, with nothing changed but the model, and 
   )
 })
 
+t.test('a byte order mark before an answer is passed over', async t => {
+  const sent = `{"choices":[{"index":0,"message":{"content":"\uFEFFa"}}],"model":"${MODEL}","id":"chatcmpl-abc"}`
+  t.equal(answer(`\uFEFF${sent}`).text, sent)
+  t.equal(answer(`\uFEFF${sent.replace(MODEL, 'x')}`).text, sent)
+})
+
 t.test('what is metered is the answer as the provider gave it', async t => {
   const { metered, json } = answer('{"choices":[{"index":0,"message":{"content":"a"}}],"usage":{"prompt_tokens":3},"model":"x"}')
   t.strictSame(metered.usage, { prompt_tokens: 3 })
