@@ -152,10 +152,11 @@ export class AnswerStream {
       this.#finish()
       return
     }
-    if ((chunk.error !== undefined && chunk.error !== null) || event.event === 'error') {
-      throw new ErrorEvent(chunk)
-    }
-    this.#emit(chunk as Mutable, data)
+    // To clients an object is an error, an empty one too.
+    const cleared = isObject(chunk.error)
+    if (tellsError(chunk) || (cleared && !Array.isArray(chunk.choices)) || event.event === 'error') throw new ErrorEvent(chunk)
+    if (cleared) delete (chunk as Mutable).error
+    this.#emit(chunk as Mutable, cleared ? null : data)
   }
 
   /** `text`: the chunk as the provider wrote it; `null` where it was made here. */
@@ -235,6 +236,12 @@ function read(data: string): JsonObject | string {
   } catch {
     return 'The provider sent an event that is not JSON.'
   }
+}
+
+/** Does it report an error? Some servers write `false`, `""` or `{}` where there is none. */
+export function tellsError({ error }: JsonObject): boolean {
+  if (!error) return false
+  return typeof error !== 'object' || Object.keys(error).length > 0
 }
 
 /** An `{"error": …}` inside a stream. */

@@ -2,7 +2,7 @@ import type { Endpoint } from '../endpoints/endpoint.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
 import { patch } from './patch.js'
 import { type Call, type HeaderFields, ProviderFailure, type Wire } from './providers/provider.js'
-import { ErrorEvent } from './stream.js'
+import { ErrorEvent, tellsError } from './stream.js'
 
 type Mutable = { [name: string]: Json | undefined }
 
@@ -35,7 +35,7 @@ export function wholeAnswer(
   } catch {
     throw new ProviderFailure({ message: 'The provider answered with something that is not JSON.' })
   }
-  if (isObject(body) && body.error !== undefined && body.error !== null) throw new ErrorEvent(body)
+  if (isObject(body) && tellsError(body)) throw new ErrorEvent(body)
   const metered = wire.response === undefined ? body : wire.response(body, call, headers)
   if (!isObject(metered) || !endpoint.answers(metered)) throw noAnswer()
   const shaped = endpoint.shape?.(metered, call.body, call.model) ?? metered

@@ -422,7 +422,12 @@ t.test('how a stream ends', async t => {
     ['an error event', framed([START, { error: { message: 'x' } }]), 'failed', framed([START], false)],
     ['an error beside choices', framed([START, { ...STOP, error: { message: 'x' } }]), 'failed', framed([START], false)],
     ['an event that is named error', `${framed([START], false)}event: error\ndata: {"message":"x"}\n\n`, 'failed', framed([START], false)],
-    ['error: null is none', framed([{ ...START, error: null }, STOP]), 'done', framed([{ ...START, error: null }, STOP], false)],
+    ...[null, false, ''].map((error): [string, string, 'done', string] => {
+      const chunks = [{ ...START, error }, { ...STOP, error }]
+      return [`error: ${JSON.stringify(error)} is none`, framed(chunks), 'done', framed(chunks, false)]
+    }),
+    ['error: {} beside choices is none, and not told', framed([{ ...START, error: {} }, { ...STOP, error: {} }]), 'done', told],
+    ['error: {} alone', framed([START, { error: {} }]), 'failed', framed([START], false)],
   ]
   for (const [name, sent, ended, text] of rows) {
     for (const pieces of [[Buffer.from(sent)], [...singly(Buffer.from(sent))]]) {

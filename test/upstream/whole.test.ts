@@ -85,7 +85,11 @@ t.test('what is no answer is none', async t => {
   for (const text of rows) t.throws(() => answer(text), ProviderFailure, text)
   for (const text of ['{"error":{"message":"x"}}', '{"error":"x","choices":[{"index":0,"message":{}}]}'])
     t.throws(() => answer(text), ErrorEvent)
-  t.equal(answer('{"error":null,"choices":[{"index":0,"message":{}}]}').json.error, null)
+  for (const error of ['null', 'false', '""', '{}', '[]']) {
+    const beside = `{"error":${error},"choices":[{"index":0,"message":{}}],"model":"${MODEL}","id":"chatcmpl-abc"}`
+    t.equal(answer(beside).text, beside, `no error beside an answer: ${error}`)
+  }
+  for (const text of ['{"error":{}}', '{"error":""}']) t.throws(() => answer(text), text)
 })
 
 t.test('a translation, and the shape that the endpoint gives', async t => {
