@@ -98,10 +98,14 @@ const chatCompletions: Endpoint = {
 
 export default chatCompletions
 
-/** All that a choice of an answer, or of a chunk, generated: reasoning, content, refusal, transcript, and calls with their names. */
+/** All that a choice of an answer, or of a chunk, generated. A chunk that holds a whole message or a legacy completion's text reaches clients, too. */
 function choiceText(choice: unknown): string {
-  if (!isObject(choice)) return ''
-  const said = isObject(choice.delta) ? choice.delta : isObject(choice.message) ? choice.message : {}
+  return isObject(choice) ? generatedText(choice.delta) || generatedText(choice.message) || text(choice.text) : ''
+}
+
+/** Reasoning, content, refusal, transcript, and calls with their names. */
+function generatedText(said: unknown): string {
+  if (!isObject(said)) return ''
   // Servers that know both names of reasoning send the same under both.
   let generated = (text(said.reasoning_content) || text(said.reasoning)) + content(said.content) + text(said.refusal)
   if (isObject(said.audio)) generated += text(said.audio.transcript)

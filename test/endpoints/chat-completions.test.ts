@@ -224,6 +224,10 @@ t.test('all that was generated is output, in answers and in chunks', async t => 
     t.equal(chat.output({ choices: [{ index: 0, message: said }] }), output)
     t.equal(chat.output({ choices: [{ index: 0, delta: said }] }), output)
   }
+  const whole = { role: 'assistant', content: 'Hi' }
+  t.equal(chat.output({ choices: [{ delta: {}, message: whole, finish_reason: 'stop' }] }), 'Hi', 'a whole message in a chunk')
+  t.equal(chat.output({ choices: [{ delta: { content: 'Hi' }, message: whole }] }), 'Hi', 'not twice')
+  t.equal(chat.output({ choices: [{ delta: {}, text: 'Hi' }] }), 'Hi', 'the chunk of a legacy completion')
   t.equal(chat.output({ choices: [{ delta: { content: 'a' } }, { delta: { content: 'b' } }, null] }), 'ab')
   for (const none of [{}, { choices: [] }, { choices: null }, { choices: [], usage: {} }, { choices: [7, { delta: null }] }])
     t.equal(chat.output(none), '')
