@@ -143,7 +143,8 @@ function takes(model: Model, parameter: string): boolean {
 /** Usage is asked for whether or not the client wants to see it: the bill is made from it. `null`: the provider knows no such options. */
 function streamOptions({ stream_options: asked }: Body, endpoint: Endpoint, model: Model): JsonObject | null {
   if (model.provider.usage_stream !== 'option') return null
-  return { ...(isObject(asked) && endpoint.fields.has('stream_options') ? asked : {}), include_usage: true }
+  const obfuscation = isObject(asked) && endpoint.fields.has('stream_options') ? asked.include_obfuscation : null
+  return typeof obfuscation === 'boolean' ? { include_obfuscation: obfuscation, include_usage: true } : { include_usage: true }
 }
 
 /** A client's word in a message of ours: short, and on one line. */

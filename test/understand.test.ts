@@ -168,6 +168,11 @@ t.test('a stream asks for its usage where that must be asked for, whoever wants 
     true,
     { include_usage: true, include_obfuscation: false },
   ])
+  t.strictSame(
+    options('up/m', { stream: true, stream_options: { include_usage: false, include_obfuscation: null, chunk_include_usage: true, foo: 1 } }),
+    [true, false, true, { include_usage: true }],
+    'what is not known is not forwarded',
+  )
   t.strictSame(options('old/m', { stream: true, stream_options: { include_usage: true } }), [true, true, true, undefined])
   t.strictSame(ask({ model: 'up/m', prompt: 'a', stream: true }, 'completions').stream, false, 'completions never stream')
   t.equal(forwarded({ model: 'up/m', prompt: 'a', stream: true, stream_options: {} }, 'completions').stream, undefined)
