@@ -45,10 +45,11 @@ export function checkInteger(body: JsonObject, name: string, least: number, most
   throw outOfRange(name, `an integer ${range}`, value)
 }
 
-/** Any whole number, negative ones too. */
+/** Any whole number of 64 bits, negative ones too: beyond 2^53 it is what JSON.parse has rounded it to. */
 export function checkWhole(body: JsonObject, name: string): void {
   const value = body[name]
-  if (!absent(value) && !Number.isSafeInteger(value)) throw outOfRange(name, 'an integer', value)
+  if (absent(value) || (Number.isInteger(value) && Math.abs(value as number) <= 2 ** 63)) return
+  throw outOfRange(name, Number.isInteger(value) ? 'an integer of 64 bits' : 'an integer', value)
 }
 
 export function checkNumber(body: JsonObject, name: string): void {

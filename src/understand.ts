@@ -116,6 +116,8 @@ function targetOf(body: Body, endpoint: Endpoint, place: Place, stream: boolean,
 /** What is settled here and not copied. */
 const SETTLED: ReadonlySet<string> = new Set(['model', 'stream', 'stream_options'])
 const CAPS: ReadonlySet<string> = new Set(['max_tokens', 'max_completion_tokens'])
+/** The largest number that is an integer of 64 bits still as JSON.stringify writes it. */
+const SEED_MAX = 2 ** 63 - 1024
 
 /** A checked body as it is forwarded to a target: see `Target.body`. */
 export function forwardedBody(body: Body, endpoint: Endpoint, model: Model, stream: boolean): JsonObject {
@@ -127,6 +129,8 @@ export function forwardedBody(body: Body, endpoint: Endpoint, model: Model, stre
     if (value === null || value === undefined || SETTLED.has(name) || (cap !== null && CAPS.has(name))) continue
     if (endpoint.fields.has(name) || (endpoint.parameters.has(name) && takes(model, name))) forwarded[name] = value
   }
+  const { seed } = forwarded
+  if (typeof seed === 'number' && Math.abs(seed) > SEED_MAX) forwarded.seed = Math.sign(seed) * SEED_MAX
   if (cap !== null) forwarded[endpoint.surface === 'chat' ? (model.cap ?? model.provider.cap) : 'max_tokens'] = cap
   if (stream) {
     forwarded.stream = true

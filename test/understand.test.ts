@@ -268,3 +268,15 @@ keys: {a: {plan: p, secret: mgk_test_key_a}}
     t.ok(least < 2, `${JSON.stringify(unit.slice(0, 9))}: ${least.toFixed(2)} ms`)
   }
 })
+
+t.test('a seed of 64 bits is forwarded as the nearest that there is, and never as one of more', async t => {
+  const seed = (written: string) => forwarded(JSON.parse(`{"model":"up/m","messages":[{"role":"user","content":"Hi"}],"seed":${written}}`)).seed
+  const [most, least] = [2n ** 63n - 1n, -(2n ** 63n)]
+  for (const written of [0n, 7n, 2n ** 53n + 1n, most - 512n, most, -most, least]) {
+    const sent = BigInt(JSON.stringify(seed(String(written))))
+    t.ok(sent >= least && sent <= most, `${written} as ${sent}`)
+    t.ok(sent - written <= 1024n && written - sent <= 1024n, `${written} as ${sent}`)
+  }
+  t.equal(seed('9007199254740993'), 9007199254740992)
+  t.throws(() => seed('9223372036854779000'), { code: 'invalid_request', param: 'seed' })
+})

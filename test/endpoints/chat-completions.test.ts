@@ -136,6 +136,7 @@ t.test('what is wrong with a request is named by field', async t => {
     [ask({ stop: 5 }), 'stop', 'stop must be a string or an array of strings, got number.'],
     [ask({ stop: ['a', 5] }), 'stop[1]', 'stop[1] must be a string, got number.'],
     [ask({ seed: 1.5 }), 'seed', 'seed must be an integer, got 1.5.'],
+    [ask({ seed: 1e20 }), 'seed', 'seed must be an integer of 64 bits, got 100000000000000000000.'],
     [ask({ tools: {} }), 'tools', 'tools must be an array of tools, got object.'],
     [ask({ tools: [5] }), 'tools[0]', 'tools[0] must be an object, got number.'],
     [ask({ tools: [{ function: { name: 'f' } }] }), 'tools[0].type', 'tools[0].type is required.'],
