@@ -359,7 +359,7 @@ export class Attempt implements Receiver {
     if (failure.status !== undefined && failure.status >= 400) return this.#refusal({ ...failure, status: failure.status })
     const message =
       error instanceof ProviderFailure
-        ? error.message
+        ? scrub(error.message, secretsOf(this.#facts.settings))
         : error instanceof ErrorEvent
           ? 'The provider reported an error under a status of success.'
           : 'The provider answered with something that cannot be read.'

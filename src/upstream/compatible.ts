@@ -6,13 +6,15 @@ import { eventObject } from './chat/answer.js'
 import { readFailure } from './failure.js'
 import { type Call, type EventTranslator, type HeaderFields, type Provider, ProviderFailure, type Wire } from './providers/provider.js'
 
+type Reading = NonNullable<Provider['failure']>
+
 /** What is peculiar to one OpenAI-compatible server. What is absent is as with OpenAI. */
 export interface Facts {
   /** Absent: the config has to say where it is. */
   readonly baseUrl?: string
   readonly defaults?: NonNullable<Provider['defaults']>
   readonly authorize?: Provider['authorize']
-  readonly failure?: NonNullable<Provider['failure']>
+  readonly failure?: Reading
   readonly requestIdHeader?: string
   readonly options?: JsonObject
   /** What follows `base_url`, made of the surface's own segment. */
@@ -92,13 +94,14 @@ export function renamed(names: Readonly<Record<string, string>>): (body: JsonObj
 
 /**
  * The stream of a server that speaks OpenAI's wire in its own way: `change` is given each chunk, and usage that stands beside choices comes
- * in a chunk of its own; `finish_reason` is always there. What else such servers break is mended in all streams alike.
+ * in a chunk of its own; `finish_reason` is always there. What else such servers break is mended in all streams alike. `failure` reads the
+ * errors among them.
  */
-export function changedChunks(change: (chunk: JsonObject) => JsonObject = chunk => chunk): EventTranslator {
+export function changedChunks(change: (chunk: JsonObject) => JsonObject, failure: Reading = readFailure): EventTranslator {
   return {
     event({ data }) {
       const chunk = change(eventObject(data))
-      if (chunk.error !== undefined && chunk.error !== null) throw new ProviderFailure(readFailure(200, chunk))
+      if (chunk.error !== undefined && chunk.error !== null) throw new ProviderFailure(failure(200, chunk))
       const { choices, usage, ...rest } = chunk
       if (!Array.isArray(choices) || choices.length === 0) return [chunk]
       const told = { ...rest, choices: choices.map((choice: Json) => (isObject(choice) ? { finish_reason: null, ...choice } : choice)) }

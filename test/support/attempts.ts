@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/json.js'
 import { type Answered, Attempt, type AttemptFacts } from '../../src/upstream/attempt.js'
 import { httpTransport } from '../../src/upstream/http.js'
 import openai from '../../src/upstream/providers/openai.js'
-import type { Transport, Wire } from '../../src/upstream/providers/provider.js'
+import type { Provider, Transport, Wire } from '../../src/upstream/providers/provider.js'
 import { wholeAnswer } from '../../src/upstream/whole.js'
 import { CHAT } from './answer-stream.js'
 import { settingsOf } from './calls.js'
@@ -21,6 +21,7 @@ export interface AttemptOptions {
   readonly timeout?: Partial<ProviderSettings['timeout']>
   readonly settings?: Partial<ProviderSettings>
   readonly transport?: Transport
+  readonly provider?: Provider
   readonly wire?: Wire
   readonly includeUsage?: boolean
   readonly now?: number
@@ -32,13 +33,21 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
   const transport = defaults.transport ?? httpTransport(settings, { now: () => 0, distrusted: () => {} })
   t.teardown(() => transport.close())
   return (options: AttemptOptions = {}): Attempt => {
-    const { stream = false, body = {}, timeout = {}, wire = CHAT, includeUsage = true, now = 0 } = { ...defaults, ...options }
+    const {
+      stream = false,
+      body = {},
+      timeout = {},
+      provider = openai,
+      wire = CHAT,
+      includeUsage = true,
+      now = 0,
+    } = { ...defaults, ...options }
     const mine = { ...settings, ...options.settings, timeout: { ...settings.timeout, ...timeout } }
     const call = sampleCall('chat', { messages: [{ role: 'user', content: 'a' }], stream, ...body }, sampleModel({ provider: mine }))
     const facts: AttemptFacts = {
       call,
       settings: mine,
-      provider: openai,
+      provider,
       wire,
       transport,
       endpoint: chatCompletions,
@@ -48,7 +57,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
       asks: field => Object.hasOwn(call.body, field),
       now: () => now,
     }
-    const headers = { 'content-type': 'application/json', ...openai.authorize(mine.api_key, mine) }
+    const headers = { 'content-type': 'application/json', ...provider.authorize(mine.api_key, mine) }
     return new Attempt(facts, { key: 'app-a', headers, body: JSON.stringify(call.body) })
   }
 }

@@ -4,7 +4,9 @@ import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
 import { httpTransport } from '../../src/upstream/http.js'
-import type { Transport } from '../../src/upstream/providers/provider.js'
+import gemini from '../../src/upstream/providers/gemini.js'
+import geminiCompat from '../../src/upstream/providers/gemini-compat.js'
+import type { Provider, Transport, Wire } from '../../src/upstream/providers/provider.js'
 import { chunksIn } from '../support/answer-stream.js'
 import { type AttemptOptions, attempts, heard, refused } from '../support/attempts.js'
 import { settingsOf } from '../support/calls.js'
@@ -168,6 +170,42 @@ t.test('what a refusal of the provider means to the client', async t => {
     }
   }
   t.equal(there.seen.length, 2 * rows.length, 'a redirect is not followed, and nothing is tried twice')
+})
+
+/** Google's words for a refusal. */
+const googled = (code: number, status: string, message: string, ...details: object[]) => [{ error: { code, message, status, details } }]
+const BAD_KEY = googled(400, 'INVALID_ARGUMENT', 'API key not valid.', { reason: 'API_KEY_INVALID', domain: 'googleapis.com' })
+const QUOTA = googled(429, 'RESOURCE_EXHAUSTED', 'You exceeded your current quota.', { retryDelay: '34s' })
+const OPERATOR = { status: 502, code: 'upstream_auth_failed', shouldRetry: false, retryable: true } as const
+
+t.test('what a kind says in words of its own', async t => {
+  const rows: [name: string, provider: Provider, status: number, body: unknown, expected: Partial<ReturnType<typeof told>>][] = [
+    ['a bad key of Google, called a bad argument', geminiCompat, 400, BAD_KEY, OPERATOR],
+    ['the wait that Google asks for', geminiCompat, 429, QUOTA, { status: 429, code: 'upstream_rate_limited', retryAfter: 34 }],
+    [
+      'a mistake of the client at Google',
+      geminiCompat,
+      400,
+      googled(400, 'INVALID_ARGUMENT', 'No such tool.'),
+      { status: 400, code: 'upstream_rejected', message: 'No such tool.' },
+    ],
+  ]
+  const { there, attempt } = await trying(t, chat())
+  for (const [name, provider, status, body, expected] of rows) {
+    there.script = (_seen, response) => json(response, status, body)
+    for (const stream of [false, true]) t.match(told(await refused(attempt({ provider, stream }))), expected, `${name}, stream: ${stream}`)
+  }
+  const streamed = { provider: geminiCompat, wire: geminiCompat.wires.chat as Wire, stream: true }
+  there.script = (_seen, response) => sse(response, [JSON.stringify(BAD_KEY[0])])
+  t.match(told(await refused(attempt(streamed))), OPERATOR, 'first in a stream')
+})
+
+t.test('what a translated stream says of its failure is scrubbed, whatever its status', async t => {
+  const said = { error: { message: 'no way from sk-ant-test to http://10.0.0.1/x' } }
+  const { attempt } = await trying(t, (_seen, response) => sse(response, [JSON.stringify(said)]))
+  const error = await refused(attempt({ provider: gemini, wire: gemini.wires.chat as Wire, stream: true }))
+  t.match(told(error), { code: 'upstream_invalid_response', message: /^no way from/ })
+  t.notMatch(error.message, /sk-ant|10\.0/)
 })
 
 t.test('what is no answer under a good status', async t => {

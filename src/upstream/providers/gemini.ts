@@ -1,6 +1,6 @@
+import { googleFailure } from '../google-failure.js'
 import { completionsOf } from './gemini/answer.js'
 import { embeddingsOf, embeddingsRequest } from './gemini/embeddings.js'
-import { failureOf } from './gemini/failure.js'
 import { generateRequest } from './gemini/request.js'
 import { generateEvents } from './gemini/stream.js'
 import type { Call, Provider } from './provider.js'
@@ -31,7 +31,7 @@ const gemini: Provider = {
     embeddings: { path: call => method(call, 'batchEmbedContents'), request: embeddingsRequest, response: embeddingsOf },
   },
   authorize: apiKey => (apiKey === null ? {} : { 'x-goog-api-key': apiKey }),
-  failure: failureOf,
+  failure: googleFailure,
   modelOptions: {
     type: 'object',
     additionalProperties: false,

@@ -10,12 +10,12 @@ import {
   type Reported,
   reported,
 } from '../../chat/answer.js'
+import { googleFailure } from '../../google-failure.js'
 import type { Call } from '../provider.js'
-import { failureOf } from './failure.js'
 
 /** A whole `GenerateContentResponse` as a chat completion. */
 export function completionsOf(body: unknown, call: Call): JsonObject {
-  if (isError(body)) throw reported(failureOf(200, body), call)
+  if (isError(body)) throw reported(googleFailure(200, body), call)
   const candidates = isObject(body) ? candidatesOf(body) : []
   if (!isObject(body) || candidates.length === 0) throw noAnswer('The provider answered without any candidate.')
   const ids = callIds(call)

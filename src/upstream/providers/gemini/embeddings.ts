@@ -2,9 +2,9 @@ import { isObject, type Json, type JsonObject } from '../../../json.js'
 import { counts, noAnswer, reported } from '../../chat/answer.js'
 import { unreadable } from '../../chat/conversation.js'
 import { numberOf, present } from '../../chat/parameters.js'
+import { googleFailure } from '../../google-failure.js'
 import type { Call } from '../provider.js'
 import { isError } from './answer.js'
-import { failureOf } from './failure.js'
 
 /** An embeddings request as a `batchEmbedContents` request: one entry per text. Inputs made of token ids are refused, the tokens being another model's. */
 export function embeddingsRequest(call: Call): JsonObject {
@@ -18,7 +18,7 @@ export function embeddingsRequest(call: Call): JsonObject {
 
 /** Vectors are lists of numbers, whatever `encoding_format` was asked for. Without `usage` where the provider reports none. */
 export function embeddingsOf(body: unknown, call: Call): JsonObject {
-  if (isError(body)) throw reported(failureOf(200, body), call)
+  if (isError(body)) throw reported(googleFailure(200, body), call)
   const embeddings = isObject(body) && Array.isArray(body.embeddings) ? (body.embeddings as readonly Json[]) : []
   if (!isObject(body) || embeddings.length !== textsOf(call.body.input).length)
     throw noAnswer('The provider answered without an embedding for each input.')

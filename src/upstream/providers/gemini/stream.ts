@@ -1,9 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
 import { cutShort, eventJson, noAnswer, reported } from '../../chat/answer.js'
 import { Chunks } from '../../chat/chunks.js'
+import { googleFailure } from '../../google-failure.js'
 import type { Call, EventTranslator, SseEvent } from '../provider.js'
 import { answerId, type Candidate, callIds, candidatesOf, finishOf, isError, reportedUsage } from './answer.js'
-import { failureOf } from './failure.js'
 
 /** Translates the events of `streamGenerateContent?alt=sse`. The stream has no mark of its end: the body ends. */
 export function generateEvents(call: Call): EventTranslator {
@@ -27,7 +27,7 @@ class GenerateStream implements EventTranslator {
   event({ data }: SseEvent): readonly JsonObject[] {
     if (data === '' || data === '[DONE]') return []
     const event = eventJson(data)
-    if (isError(event)) throw reported(failureOf(200, event), this.#call)
+    if (isError(event)) throw reported(googleFailure(200, event), this.#call)
     if (!isObject(event)) throw noAnswer('The provider sent an event that is no JSON object.')
     this.#chunks.name(answerId(event, this.#call))
     if (isObject(event.usageMetadata)) this.#usage = event.usageMetadata

@@ -1,5 +1,5 @@
-import { isObject, type Json, type JsonObject } from '../../../json.js'
-import type { Failure } from '../provider.js'
+import { isObject, type Json, type JsonObject } from '../json.js'
+import type { Failure } from './providers/provider.js'
 
 /** google.rpc.Code: what each status stands for in HTTP. */
 const STATUS: ReadonlyMap<unknown, number> = new Map([
@@ -21,8 +21,8 @@ const STATUS: ReadonlyMap<unknown, number> = new Map([
 
 const TOO_LONG = /input token count.*exceeds the maximum number of tokens/i
 
-/** Reads `{"error": {"code", "message", "status", "details"}}`, or a list whose first element it is. */
-export function failureOf(status: number, body: unknown): Failure {
+/** What Google says of a failure, on each of its wires: `{"error": {"code", "message", "status", "details"}}`, or a list whose first element that is. */
+export function googleFailure(status: number, body: unknown): Failure {
   const first = Array.isArray(body) ? body[0] : body
   const error = isObject(first) && isObject(first.error) ? first.error : {}
   const details = Array.isArray(error.details) ? (error.details as readonly Json[]).filter(isObject) : []
