@@ -7,6 +7,7 @@ import { httpTransport } from '../../src/upstream/http.js'
 import gemini from '../../src/upstream/providers/gemini.js'
 import geminiCompat from '../../src/upstream/providers/gemini-compat.js'
 import type { Provider, Transport, Wire } from '../../src/upstream/providers/provider.js'
+import xai from '../../src/upstream/providers/xai.js'
 import { chunksIn } from '../support/answer-stream.js'
 import { type AttemptOptions, attempts, heard, refused } from '../support/attempts.js'
 import { settingsOf } from '../support/calls.js'
@@ -175,12 +176,22 @@ t.test('what a refusal of the provider means to the client', async t => {
 /** Google's words for a refusal. */
 const googled = (code: number, status: string, message: string, ...details: object[]) => [{ error: { code, message, status, details } }]
 const BAD_KEY = googled(400, 'INVALID_ARGUMENT', 'API key not valid.', { reason: 'API_KEY_INVALID', domain: 'googleapis.com' })
+const XAI_KEY = { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: xa***wx. You can obtain one at x.ai.' }
 const QUOTA = googled(429, 'RESOURCE_EXHAUSTED', 'You exceeded your current quota.', { retryDelay: '34s' })
 const OPERATOR = { status: 502, code: 'upstream_auth_failed', shouldRetry: false, retryable: true } as const
 
 t.test('what a kind says in words of its own', async t => {
   const rows: [name: string, provider: Provider, status: number, body: unknown, expected: Partial<ReturnType<typeof told>>][] = [
     ['a bad key of Google, called a bad argument', geminiCompat, 400, BAD_KEY, OPERATOR],
+    ['a bad key of xAI, called a bad argument', xai, 400, XAI_KEY, OPERATOR],
+    ['the same under 200', xai, 200, XAI_KEY, OPERATOR],
+    [
+      'a mistake of the client at xAI',
+      xai,
+      400,
+      { code: 'Client specified an invalid argument', error: 'Maximum prompt length is 8192.' },
+      { status: 400, code: 'upstream_rejected', message: 'Maximum prompt length is 8192.' },
+    ],
     ['the wait that Google asks for', geminiCompat, 429, QUOTA, { status: 429, code: 'upstream_rate_limited', retryAfter: 34 }],
     [
       'a mistake of the client at Google',
