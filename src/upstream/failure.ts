@@ -7,7 +7,7 @@ const MESSAGE_MAX = 2048
 /**
  * What a provider says of its own failure, in any of the shapes that are common: `error.message`, `error` (text), `message` (text or object),
  * `detail` (text or FastAPI's list), `error_type`; the first element where the body is an array. `body` is parsed JSON, or the text where it is
- * none. A number is no code (it is the status once more); `status` is only set where the answer's own was a success. The message is scrubbed
+ * none. A number is no code (it is the status once more), and `type` one word as a code is; `status` is only set where the answer's own was a success. The message is scrubbed
  * and at most 2 kB; it is absent where nothing was said.
  */
 export function readFailure(status: number, body: unknown, secrets: readonly string[] = []): Failure {
@@ -17,6 +17,7 @@ export function readFailure(status: number, body: unknown, secrets: readonly str
   const error = isObject(top.error) ? top.error : top
   const meant = statusOf(status, error.code)
   const code = codeOf(error.code) ?? codeOf(top.code) ?? codeOf(top.error_type)
+  const type = codeOf(error.type)
   const param = typeof error.param === 'string' ? error.param : paramOf(error.detail)
   return {
     ...told(
@@ -29,6 +30,7 @@ export function readFailure(status: number, body: unknown, secrets: readonly str
     ),
     ...(meant === undefined ? {} : { status: meant }),
     ...(code === undefined ? {} : { code }),
+    ...(type === undefined ? {} : { type }),
     ...(param === undefined || param === '' ? {} : { param }),
   }
 }

@@ -2,7 +2,8 @@ import { GatewayError } from '../errors.js'
 import type { Failure } from './providers/provider.js'
 import { TargetFailure, type Trouble } from './trouble.js'
 
-const BILLING = /insufficient_quota|billing|insufficient_balance|credit/i
+/** Of a 429: our money is at its end, which waiting does not mend. Not looked for in messages: Google says «quota» and «billing» of rates, too. */
+const BILLING = /insufficient_quota|exceeded_current_quota|billing|insufficient_balance|credit/i
 
 /** The longest wait that is passed on: a month. Seconds. */
 const WAIT_MAX_S = 31 * 86_400
@@ -15,7 +16,7 @@ const WAIT_MAX_S = 31 * 86_400
  */
 export function refusalOf(failure: Failure & { readonly status: number }, sentFields: (name: string) => boolean): GatewayError {
   const { status } = failure
-  if (status === 401 || status === 402 || status === 403 || (status === 429 && BILLING.test(failure.code ?? ''))) {
+  if (status === 401 || status === 402 || status === 403 || (status === 429 && BILLING.test(`${failure.code} ${failure.type}`))) {
     return new TargetFailure(
       'upstream_auth_failed',
       'The provider refuses the credentials or the account of this gateway. Tell its operator.',

@@ -119,6 +119,18 @@ t.test('what a refusal of the provider means to the client', async t => {
         { status: 502, code: 'upstream_auth_failed', shouldRetry: false, retryable: true },
       ],
       ['our bill', 429, said('billing_hard_limit_reached'), {}, { status: 502, code: 'upstream_auth_failed' }],
+      ...[
+        ['Moonshot', { message: 'Your account is suspended due to insufficient balance.', type: 'exceeded_current_quota_error' }],
+        ['OpenAI, no code', { message: 'You exceeded your current quota.', type: 'insufficient_quota', param: null, code: null }],
+        ['a code that is the status', { message: 'no', type: 'insufficient_quota', code: 429 }],
+      ].map(([name, error]): [string, number, unknown, Record<string, string>, object] => [
+        `our credit by its type: ${name}`,
+        429,
+        { error },
+        { 'retry-after': '5' },
+        { status: 502, code: 'upstream_auth_failed', shouldRetry: false, retryable: true, retryAfter: undefined },
+      ]),
+      ['a rate by its type', 429, { error: { message: 'Slow down.', type: 'rate_limit_reached_error' } }, {}, { status: 429 }],
       [
         'rate',
         429,

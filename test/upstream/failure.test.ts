@@ -5,7 +5,12 @@ import { cpuMs } from '../support/cpu.js'
 
 t.test('the message is found in every shape that providers use', async t => {
   const rows: [string, number, unknown, object][] = [
-    ['OpenAI', 400, { error: { message: 'no', type: 'x', param: 'n', code: 'bad_n' } }, { message: 'no', code: 'bad_n', param: 'n' }],
+    [
+      'OpenAI',
+      400,
+      { error: { message: 'no', type: 'x', param: 'n', code: 'bad_n' } },
+      { message: 'no', code: 'bad_n', type: 'x', param: 'n' },
+    ],
     ['OpenAI, nulls', 500, { error: { message: 'no', type: null, param: null, code: null } }, { message: 'no' }],
     ['vLLM, OpenRouter: a number is no code', 400, { error: { message: 'no', code: 400 } }, { message: 'no' }],
     ['a number in a string is none either', 400, { error: { message: 'no', code: '400' } }, { message: 'no' }],
@@ -14,7 +19,8 @@ t.test('the message is found in every shape that providers use', async t => {
     ['xAI, a word', 400, { code: 'invalid-argument', error: 'no' }, { message: 'no', code: 'invalid-argument' }],
     ['TEI', 422, { error: 'too long', error_type: 'Validation' }, { message: 'too long', code: 'Validation' }],
     ['Cohere', 400, { message: 'no such model' }, { message: 'no such model' }],
-    ['Mistral', 400, { object: 'error', message: 'no', type: 't', param: null, code: null }, { message: 'no' }],
+    ['Mistral', 400, { object: 'error', message: 'no', type: 't', param: null, code: null }, { message: 'no', type: 't' }],
+    ['a sentence is no type', 400, { error: { message: 'no', type: 'Some kind' } }, { message: 'no' }],
     [
       'Mistral, FastAPI within',
       422,

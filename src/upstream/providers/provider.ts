@@ -55,6 +55,8 @@ export interface Failure {
   /** The HTTP status that it means, where it is not the answer's own. */
   readonly status?: number
   readonly code?: string
+  /** The kind of error that it is there. */
+  readonly type?: string
   readonly message?: string
   readonly param?: string
   /** Seconds. */
