@@ -20,13 +20,13 @@ import {
   type Wire,
 } from './providers/provider.js'
 import { refusalOf, retryAfter } from './refusal.js'
+import { isPlain, REFUSAL_BYTES_MAX, refusalBody } from './refusal-body.js'
 import { AnswerStream, ErrorEvent } from './stream.js'
 import { TargetFailure, UNKNOWN, unreachable } from './trouble.js'
 import type { WholeAnswer } from './whole.js'
 
-/** The most that a whole answer may have, in bytes; and what is read of an error. */
+/** The most that a whole answer may have, in bytes. */
 export const ANSWER_BYTES_MAX = 40 * 1024 * 1024
-const ERROR_BYTES_MAX = 64 * 1024
 /** A stream that was accepted and stays silent is taken as begun after this time, so that the client can be kept alive. Milliseconds. */
 export const SILENCE_MS = 15_000
 /** How long a provider may keep its connection open after its stream is over, before it is closed. Milliseconds. */
@@ -140,11 +140,10 @@ export class Attempt implements Receiver {
     this.#headers = headers
     this.#waitFor('idle')
     const type = String(headers['content-type'] ?? '').toLowerCase()
-    const encoding = headers['content-encoding']
-    if (encoding !== undefined && encoding !== 'identity' && encoding !== '') {
-      this.#break(new ProviderFailure({ message: 'The provider compressed its answer though it was asked not to.' }))
-    } else if (status < 200 || status > 299) {
+    if (status < 200 || status > 299) {
       this.#mode = 'error'
+    } else if (!isPlain(headers['content-encoding'])) {
+      this.#break(new ProviderFailure({ message: 'The provider compressed its answer though it was asked not to.' }))
     } else if (this.#facts.call.stream && !/json|html/.test(type)) {
       const { call, wire, endpoint, includeUsage, meter } = this.#facts
       this.#mode = 'events'
@@ -170,7 +169,7 @@ export class Attempt implements Receiver {
     }
     const bytes = this.#pieces.length + chunk.length
     if (this.#mode === 'error') {
-      if (bytes <= ERROR_BYTES_MAX) this.#pieces.add(chunk)
+      if (bytes <= REFUSAL_BYTES_MAX) this.#pieces.add(chunk)
       else this.end()
     } else if (bytes > ANSWER_BYTES_MAX) {
       this.#tooLarge()
@@ -328,15 +327,7 @@ export class Attempt implements Receiver {
   }
 
   #refused(bytes: Buffer): GatewayError {
-    const text = bytes.toString('utf8')
-    let body: unknown = text
-    try {
-      body = JSON.parse(text)
-    } catch {
-      // A proxy's HTML page: it says nothing to the client.
-      body = undefined
-    }
-    const failure = this.#read(this.#status, body)
+    const failure = this.#read(this.#status, refusalBody(bytes, this.#headers['content-encoding']))
     const wait = failure.retryAfter ?? retryAfter(this.#headers, this.#facts.now())
     return this.#refusal({ ...failure, status: failure.status ?? this.#status, ...(wait === undefined ? {} : { retryAfter: wait }) })
   }

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
@@ -183,6 +184,43 @@ t.test('what a refusal of the provider means to the client', async t => {
     }
   }
   t.equal(there.seen.length, 2 * rows.length, 'a redirect is not followed, and nothing is tried twice')
+})
+
+t.test('a refusal that is compressed counts as it does in plain text', async t => {
+  const packed: [encoding: string, pack: (text: string) => Buffer][] = [
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ]
+  const unread: [name: string, encoding: string, body: Buffer][] = [
+    ['one that nobody knows', 'secret', Buffer.from('{"error":{"code":"no"}}')],
+    ['two of them', 'gzip, gzip', gzipSync(gzipSync('{"error":{"code":"no"}}'))],
+    ['bytes that are none of it', 'gzip', Buffer.from('{"error":{"code":"no"}}')],
+    ['a part of it', 'gzip', gzipSync('{"error":{"code":"no"}}').subarray(0, 20)],
+    ['a bomb', 'gzip', gzipSync(JSON.stringify({ error: { code: 'no', message: ' '.repeat(64 * 1024 * 1024) } }))],
+  ]
+  const { there, attempt } = await trying(t, chat())
+  const said = async (status: number, encoding: string, body: Buffer, stream: boolean) => {
+    there.script = (_seen, response) => {
+      const type = { 'content-type': stream ? 'text/event-stream' : 'application/json' }
+      response.writeHead(status, { ...type, 'content-encoding': encoding, 'retry-after': '9' }).end(body)
+    }
+    return told(await refused(attempt({ stream })))
+  }
+  const long = JSON.stringify({ error: { message: 'too long', code: 'context_length_exceeded' } })
+  for (const stream of [false, true]) {
+    for (const [encoding, pack] of packed) {
+      const refusal = { status: 400, code: 'context_length_exceeded', retryable: false, message: 'too long' }
+      t.match(await said(400, encoding, pack(long), stream), refusal, encoding)
+      const credit = { status: 502, code: 'upstream_auth_failed', retryable: true }
+      t.match(await said(429, encoding, pack('{"error":{"code":"insufficient_quota"}}'), stream), credit, encoding)
+    }
+    for (const [name, encoding, body] of unread) {
+      t.match(await said(400, encoding, body, stream), { status: 400, code: 'upstream_rejected', retryable: false }, name)
+      t.match(await said(429, encoding, body, stream), { status: 429, code: 'upstream_rate_limited', retryAfter: 9 }, name)
+    }
+  }
 })
 
 /** Google's words for a refusal. */
