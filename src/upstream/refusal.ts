@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.js'
+import { CODES, GatewayError } from '../errors.js'
 import type { Failure } from './providers/provider.js'
 import { TargetFailure, type Trouble } from './trouble.js'
 
@@ -34,7 +34,7 @@ export function refusalOf(failure: Failure & { readonly status: number }, sentFi
     })
   }
   if (status === 400 || status === 413 || status === 422) {
-    return new GatewayError(failure.code ?? 'upstream_rejected', failure.message ?? 'The provider refuses this request.', {
+    return new GatewayError(codeOf(failure), failure.message ?? 'The provider refuses this request.', {
       status: status === 413 ? 413 : 400,
       type: 'invalid_request_error',
       origin: 'upstream',
@@ -75,6 +75,11 @@ const BUSY: ReadonlySet<number> = new Set([503, 529])
 
 function waiting({ retryAfter }: Failure): { readonly passing: true; readonly waitS?: number } {
   return { passing: true, ...(retryAfter === undefined ? {} : { waitS: retryAfter }) }
+}
+
+/** The provider's own word, unless it is one of the gateway's: `draining` would close the client's connection, `insufficient_balance` speak of its wallet. */
+function codeOf({ code }: Failure): string {
+  return code === undefined || CODES.has(code) ? 'upstream_rejected' : code
 }
 
 /** The request's field that a path leads into: `messages` of `messages[2].role`. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
-import { GatewayError } from '../../src/errors.js'
+import { CODES, GatewayError } from '../../src/errors.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
 import { httpTransport } from '../../src/upstream/http.js'
 import gemini from '../../src/upstream/providers/gemini.js'
@@ -77,6 +77,13 @@ t.test('what a refusal of the provider means to the client', async t => {
       ],
       ['filtered', 400, said('content_filter'), {}, { status: 400, code: 'content_filter' }],
       ['no code', 400, said(null), {}, { status: 400, code: 'upstream_rejected', type: 'invalid_request_error', message: 'no' }],
+      ...[...CODES.keys()].map((code): [string, number, unknown, Record<string, string>, object] => [
+        `a word of the gateway: ${code}`,
+        400,
+        said(code),
+        {},
+        { status: 400, code: 'upstream_rejected', type: 'invalid_request_error', retryable: false, shouldRetry: undefined, message: 'no' },
+      ]),
       ['a number is no code', 400, said(400), {}, { status: 400, code: 'upstream_rejected' }],
       ['no JSON', 400, '<html>', {}, { status: 400, code: 'upstream_rejected', message: 'The provider refuses this request.' }],
       [
