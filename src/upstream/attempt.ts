@@ -184,6 +184,9 @@ export class Attempt implements Receiver {
     if (mode === 'events') {
       const stream = this.#stream as AnswerStream
       stream.end()
+      const error = stream.failedAtOnce
+      // Of what the provider itself tells as its failure, the status is another one.
+      if (this.#unframed && error instanceof ProviderFailure && (error.failure.status ?? 502) === 502) this.#fail(this.#broke(error))
       this.#afterEvents(stream)
       this.#stop()
       return
@@ -209,9 +212,19 @@ export class Attempt implements Receiver {
     } else if (kind === 'timeout') {
       this.#fail(this.#tooSlow(`timeout.${message}`, sent))
     } else {
-      const retryable = this.#facts.settings.retry_unknown
-      this.#fail(new TargetFailure('upstream_error', 'The connection to the provider broke.', UNKNOWN, { retryable, cause }))
+      this.#fail(this.#broke(cause))
     }
+  }
+
+  #broke(cause: unknown): GatewayError {
+    const retryable = this.#facts.settings.retry_unknown
+    return new TargetFailure('upstream_error', 'The connection to the provider broke.', UNKNOWN, { retryable, cause })
+  }
+
+  /** The body ends with its connection: nothing says that it has come whole. */
+  get #unframed(): boolean {
+    const { 'content-length': length, 'transfer-encoding': chunked } = this.#headers
+    return length === undefined && chunked === undefined && this.#status !== 204
   }
 
   #whole(pieces: Pieces): void {
@@ -347,6 +360,7 @@ export class Attempt implements Receiver {
     if (isGatewayError(error)) return error
     const failure =
       error instanceof ErrorEvent ? this.#read(this.#status, error.body) : error instanceof ProviderFailure ? error.failure : {}
+    if (failure.torn === true && this.#unframed) return this.#broke(error)
     if (failure.status !== undefined && failure.status >= 400) return this.#refusal({ ...failure, status: failure.status })
     const message =
       error instanceof ProviderFailure

@@ -39,7 +39,7 @@ export class Abandoned extends GatewayError {
 
 /**
  * Tries the targets in turn until one has something to tell. Throws Abandoned, the last failure, or why no target could be asked. Nothing is
- * sent a second time where the first may have run, unless the provider's `retry_unknown` says so.
+ * sent a second time where the first may have run unheard, unless the provider's `retry_unknown` says so: what came whole and is no answer is a failure.
  */
 export async function forward(
   exchange: Exchange,

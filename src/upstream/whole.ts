@@ -33,7 +33,7 @@ export function wholeAnswer(
   try {
     body = JSON.parse(text)
   } catch {
-    throw new ProviderFailure({ message: 'The provider answered with something that is not JSON.' })
+    throw new ProviderFailure({ message: 'The provider answered with something that is not JSON.', torn: /^\s*(?:\{|$)/.test(text) })
   }
   if (isObject(body) && tellsError(body)) throw new ErrorEvent(body)
   const metered = wire.response === undefined ? body : wire.response(body, call, headers)

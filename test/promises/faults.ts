@@ -127,6 +127,7 @@ export const faults = (decoy: string): readonly Fault[] => [
   { name: 'half a head, reset', act: thenResets('HTTP/1.1 200 OK\r\ncontent-t'), ...both(DOWN) },
   { name: 'the head, reset', act: thenResets(http(200, [JSON_TYPE, 'content-length: 100'])), ...both(DOWN), all: DOWN },
   { name: 'half a body, closed', act: thenCloses(http(200, [JSON_TYPE, 'content-length: 500'], '{"id":')), ...both(DOWN) },
+  { name: 'half a body without a length, closed', act: thenCloses(http(200, [JSON_TYPE], '{"id":')), ...both(DOWN), all: DOWN },
   { name: 'half a body, reset', act: thenResets(http(200, [JSON_TYPE, 'content-length: 500'], '{"id":')), ...both(DOWN) },
   { name: 'half a body, silent', act: says(http(200, [JSON_TYPE, 'content-length: 500'], '{"id":')), ...both(SLOW) },
   {

@@ -359,12 +359,19 @@ t.test('a connection that breaks', async t => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n'
   const events = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
   const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+  const open = (type: string) => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nconnection: close\r\n\r\n`
   const before: [string, string, boolean][] = [
     ['before the head', '', false],
     ['in the head', 'HTTP/1.1 200 OK\r\ncontent', false],
     ['in the body', `${head}{"choices"`, false],
     ['before the first event', `${events}${chunk(': ping\n\n')}`, true],
     ['in the first event', `${events}${chunk('data: {"id"')}`, true],
+    ['after a head without a length', open('application/json'), false],
+    ['in spaces that keep it alive', `${open('application/json')}\n \n`, false],
+    ['in a body without a length', `${open('application/json')} {"choices":[{"index":0}`, false],
+    ['in one that was to be a stream', `${open('application/json')}{"choices":[{"index":0}`, true],
+    ['before the first event, without a length', `${open('text/event-stream')}: ping\n\n`, true],
+    ['in the first event, without a length', `${open('text/event-stream')}data: {"id"`, true],
     ['what is no HTTP', 'SSH-2.0-OpenSSH\r\n', false],
   ]
   for (const [name, said, stream] of before) {
@@ -378,6 +385,22 @@ t.test('a connection that breaks', async t => {
         `${name}, ${how}: it may have run`,
       )
     }
+  }
+  const translated = await bytes(t, socket => socket.end(`${open('text/event-stream')}: ping\n\n`))
+  t.match(
+    told(await refused(attempts(t, translated)({ provider: gemini, wire: gemini.wires.chat as Wire, stream: true }))),
+    { status: 502, code: 'upstream_error', retryable: false },
+    'before the first event of a translated stream',
+  )
+  const ended: [name: string, said: string, stream: boolean, expected: Partial<ReturnType<typeof told>>][] = [
+    ['a page', `${open('text/plain')}Welcome`, false, { code: 'upstream_invalid_response', retryable: true }],
+    ['whole JSON', `${open('application/json')}{"choices":[]}`, false, { code: 'upstream_invalid_response', retryable: true }],
+    ['an error', `${open('text/event-stream')}data: {"error":{"code":429}}`, true, { code: 'upstream_rate_limited', retryable: true }],
+    ['[DONE]', `${open('text/event-stream')}data: [DONE]\n\n`, true, { code: 'upstream_invalid_response', retryable: true }],
+  ]
+  for (const [name, said, stream, expected] of ended) {
+    const url = await bytes(t, socket => socket.end(said))
+    t.match(told(await refused(attempts(t, url)({ stream }))), expected, `${name}, without a length: nothing of it is missing`)
   }
   const resets = await bytes(t, socket => void socket.resetAndDestroy())
   t.match(told(await refused(attempts(t, resets, { settings: { retry_unknown: true } })())), { retryable: true })

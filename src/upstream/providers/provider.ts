@@ -61,6 +61,8 @@ export interface Failure {
   readonly param?: string
   /** Seconds. */
   readonly retryAfter?: number
+  /** What came is no JSON, but may be the beginning of it. */
+  readonly torn?: boolean
 }
 
 /** A failure reported inside a stream, or in an answer with status 200. */
