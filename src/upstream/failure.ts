@@ -15,8 +15,8 @@ export function readFailure(status: number, body: unknown, secrets: readonly str
   if (typeof top === 'string') return top.trimStart().startsWith('<') ? {} : told(top, secrets)
   if (!isObject(top)) return {}
   const error = isObject(top.error) ? top.error : top
-  const meant = statusOf(status, error.code)
   const code = codeOf(error.code) ?? codeOf(top.code) ?? codeOf(top.error_type)
+  const meant = status < 400 ? statusOf(error.code, code) : undefined
   const type = codeOf(error.type)
   const param = typeof error.param === 'string' ? error.param : paramOf(error.detail)
   return {
@@ -107,8 +107,11 @@ function codeOf(value: Json | undefined): string | undefined {
   return typeof value === 'string' && /^[A-Za-z_][\w.-]{0,63}$/.test(value) ? value : undefined
 }
 
-function statusOf(status: number, code: Json | undefined): number | undefined {
-  return status < 400 && Number.isSafeInteger(code) && (code as number) >= 400 && (code as number) < 600 ? (code as number) : undefined
+/** The status that a code is, as a number or (LiteLLM) as text; or that the one word has which clients act upon. */
+function statusOf(said: Json | undefined, code: string | undefined): number | undefined {
+  if (code === 'context_length_exceeded') return 400
+  const status = typeof said === 'string' && /^\d{3}$/.test(said) ? Number(said) : said
+  return typeof status === 'number' && Number.isSafeInteger(status) && status >= 400 && status < 600 ? status : undefined
 }
 
 /** At most so many bytes, no character torn. */

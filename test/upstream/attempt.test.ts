@@ -307,6 +307,22 @@ t.test('what is no answer under a good status', async t => {
   }
 })
 
+t.test('a request that is too long is so under a good status, too', async t => {
+  const { there, attempt } = await trying(t, chat())
+  const rows: [error: object, code: string][] = [
+    [{ message: 'too long', type: 'invalid_request_error', param: 'messages', code: 'context_length_exceeded' }, 'context_length_exceeded'],
+    [{ message: 'too long', type: 'None', param: 'None', code: '400' }, 'upstream_rejected'],
+  ]
+  for (const [error, code] of rows) {
+    const expected = { status: 400, code, type: 'invalid_request_error', retryable: false, message: 'too long' }
+    there.script = (_seen, response) => json(response, 200, { error })
+    t.match(told(await refused(attempt())), expected, `${code}, whole`)
+    t.match(told(await refused(attempt({ stream: true }))), expected, `${code}, whole where a stream was due`)
+    there.script = (_seen, response) => sse(response, [JSON.stringify({ error })])
+    t.match(told(await refused(attempt({ stream: true }))), expected, `${code}, first in a stream`)
+  }
+})
+
 t.test('answers, whole and streamed; either kind where the other was asked for', async t => {
   const { there, attempt } = await trying(t, chat())
   t.match(JSON.parse((await heard(await attempt().answered)).text), {
