@@ -2,6 +2,7 @@ import type { ProviderSettings } from '../config/config.js'
 import { documentTexts } from '../documents.js'
 import type { Surface } from '../endpoints/endpoint.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
+import { usageOf } from '../metering/meter.js'
 import { eventObject } from './chat/answer.js'
 import { readFailure } from './failure.js'
 import { type Call, type EventTranslator, type HeaderFields, type Provider, ProviderFailure, type Wire } from './providers/provider.js'
@@ -93,21 +94,23 @@ export function renamed(names: Readonly<Record<string, string>>): (body: JsonObj
 }
 
 /**
- * The stream of a server that speaks OpenAI's wire in its own way: `change` is given each chunk, and usage that stands beside choices comes
- * in a chunk of its own; `finish_reason` is always there. What else such servers break is mended in all streams alike. `failure` reads the
- * errors among them.
+ * The stream of a server that speaks OpenAI's wire in its own way: `change` is given each chunk, and usage, which such servers tell beside
+ * choices as it grows, comes once and last, in a chunk of its own; `finish_reason` is always there. What else such servers break is mended
+ * in all streams alike. `failure` reads the errors among them.
  */
-export function changedChunks(change: (chunk: JsonObject) => JsonObject, failure: Reading = readFailure): EventTranslator {
+export function changedChunks(change: (chunk: JsonObject) => JsonObject = chunk => chunk, failure: Reading = readFailure): EventTranslator {
+  let reported: JsonObject | null = null
   return {
     event({ data }) {
       const chunk = change(eventObject(data))
       if (chunk.error !== undefined && chunk.error !== null) throw new ProviderFailure(failure(200, chunk))
       const { choices, usage, ...rest } = chunk
-      if (!Array.isArray(choices) || choices.length === 0) return [chunk]
-      const told = { ...rest, choices: choices.map((choice: Json) => (isObject(choice) ? { finish_reason: null, ...choice } : choice)) }
-      return isObject(usage) ? [told, { ...rest, choices: [], usage }] : [told]
+      // One that can not be displaces none.
+      if (isObject(usage) && (reported === null || usageOf(usage, { strict: false }) !== null)) reported = { ...rest, choices: [], usage }
+      if (!Array.isArray(choices) || choices.length === 0) return isObject(usage) ? [] : [chunk]
+      return [{ ...rest, choices: choices.map((choice: Json) => (isObject(choice) ? { finish_reason: null, ...choice } : choice)) }]
     },
-    end: () => [],
+    end: () => (reported === null ? [] : [reported]),
   }
 }
 

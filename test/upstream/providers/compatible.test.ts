@@ -3,6 +3,7 @@ import t from 'tap'
 import type { ProviderSettings } from '../../../src/config/config.js'
 import type { Surface } from '../../../src/endpoints/endpoint.js'
 import type { JsonObject } from '../../../src/json.js'
+import { StreamUsage } from '../../../src/metering/meter.js'
 import azure from '../../../src/upstream/providers/azure.js'
 import geminiCompat from '../../../src/upstream/providers/gemini-compat.js'
 import mistral from '../../../src/upstream/providers/mistral.js'
@@ -310,6 +311,27 @@ for (const [provider, name, expected] of streams) {
     t.match(tell([bytes.subarray(0, last)], { wire }).error, { name: 'ProviderFailure' }, 'the end is missing')
   })
 }
+
+t.test('usage that grows from choice to choice is told once, and billed as it is told', async t => {
+  const tokens = (completion_tokens: number) => ({ prompt_tokens: 10, completion_tokens, total_tokens: 10 + completion_tokens })
+  const chunk = (index: number, usage: JsonObject) => ({
+    id: 'chatcmpl-x',
+    created: 1741569952,
+    choices: [{ index, delta: { role: 'assistant', content: 'a' }, finish_reason: 'stop' }],
+    usage,
+  })
+  for (const provider of [geminiCompat, mistral]) {
+    const { text, metered } = tell([framed([chunk(0, tokens(1000)), chunk(1, tokens(2000)), chunk(1, { total_tokens: -1 })])], {
+      wire: wireOf(provider),
+    })
+    const usage = new StreamUsage({ strict: false })
+    for (const each of metered) usage.add(each)
+    t.match(usage.usage, { input: 10, output: 2000 }, `${provider.kind}: billed`)
+    const told = chunksIn(text).filter(each => each.usage !== undefined)
+    t.match(told, [{ choices: [], usage: tokens(2000) }], `${provider.kind}: told`)
+    t.equal(told.length, 1)
+  }
+})
 
 t.test('the rules that imitators break', async t => {
   const chunk = (choices: JsonObject[], more: JsonObject = {}) => ({ id: 'chatcmpl-x', created: 1741569952, choices, ...more })
