@@ -293,11 +293,11 @@ export class Attempt implements Receiver {
   }
 
   #fail(error: GatewayError): void {
-    if (this.#told) this.#stream?.fail(error)
-    else {
-      this.#told = true
-      this.#reject(error)
-    }
+    // Of one that nobody has been told of, too: what it has reported may be billed.
+    this.#stream?.fail(error)
+    if (this.#told) return
+    this.#told = true
+    this.#reject(error)
   }
 
   #stop(): void {

@@ -99,18 +99,19 @@ export function renamed(names: Readonly<Record<string, string>>): (body: JsonObj
  * in all streams alike. `failure` reads the errors among them.
  */
 export function changedChunks(change: (chunk: JsonObject) => JsonObject = chunk => chunk, failure: Reading = readFailure): EventTranslator {
-  let reported: JsonObject | null = null
+  let last: JsonObject | null = null
   return {
     event({ data }) {
       const chunk = change(eventObject(data))
       if (chunk.error !== undefined && chunk.error !== null) throw new ProviderFailure(failure(200, chunk))
       const { choices, usage, ...rest } = chunk
       // One that can not be displaces none.
-      if (isObject(usage) && (reported === null || usageOf(usage, { strict: false }) !== null)) reported = { ...rest, choices: [], usage }
+      if (isObject(usage) && (last === null || usageOf(usage, { strict: false }) !== null)) last = { ...rest, choices: [], usage }
       if (!Array.isArray(choices) || choices.length === 0) return isObject(usage) ? [] : [chunk]
       return [{ ...rest, choices: choices.map((choice: Json) => (isObject(choice) ? { finish_reason: null, ...choice } : choice)) }]
     },
-    end: () => (reported === null ? [] : [reported]),
+    end: () => (last === null ? [] : [last]),
+    reported: () => (isObject(last?.usage) ? last.usage : null),
   }
 }
 

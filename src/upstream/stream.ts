@@ -213,6 +213,8 @@ export class AnswerStream {
   #fail(error: unknown): void {
     this.#over = 'failed'
     this.#error = error
+    const usage = this.#translator?.reported?.() ?? null
+    if (usage !== null) this.#facts.meter({ choices: [], usage })
   }
 
   #flush(): void {

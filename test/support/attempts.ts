@@ -25,6 +25,7 @@ export interface AttemptOptions {
   readonly wire?: Wire
   readonly includeUsage?: boolean
   readonly now?: number
+  readonly meter?: AttemptFacts['meter']
 }
 
 /** Tries at one provider, over connections of their own that end with the test. */
@@ -41,6 +42,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
       wire = CHAT,
       includeUsage = true,
       now = 0,
+      meter = () => null,
     } = { ...defaults, ...options }
     const mine = { ...settings, ...options.settings, timeout: { ...settings.timeout, ...timeout } }
     const call = sampleCall('chat', { messages: [{ role: 'user', content: 'a' }], stream, ...body }, sampleModel({ provider: mine }))
@@ -52,7 +54,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
       transport,
       endpoint: chatCompletions,
       includeUsage,
-      meter: () => null,
+      meter,
       whole: (bytes, headers) => wholeAnswer(bytes.joined(), call, wire, chatCompletions, headers),
       asks: field => Object.hasOwn(call.body, field),
       now: () => now,

@@ -3,11 +3,12 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { CODES, GatewayError } from '../../src/errors.js'
+import type { JsonObject } from '../../src/json.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
 import { httpTransport } from '../../src/upstream/http.js'
 import gemini from '../../src/upstream/providers/gemini.js'
 import geminiCompat from '../../src/upstream/providers/gemini-compat.js'
-import type { Provider, Transport, Wire } from '../../src/upstream/providers/provider.js'
+import type { Provider, Receiver, Transport, Wire } from '../../src/upstream/providers/provider.js'
 import xai from '../../src/upstream/providers/xai.js'
 import { chunksIn } from '../support/answer-stream.js'
 import { type AttemptOptions, attempts, heard, refused } from '../support/attempts.js'
@@ -42,6 +43,17 @@ const told = ({ status, code, type, param, retryAfter, shouldRetry, retryable, m
 async function trying(t: Test, script: Script, options: AttemptOptions = {}) {
   const there = await provider(t, script)
   return { there, attempt: attempts(t, there.url, options) }
+}
+
+/** What answers at once, without a connection. */
+function answering(answer: (receiver: Receiver) => void): Transport {
+  return {
+    send: (_request, receiver) => {
+      queueMicrotask(() => answer(receiver))
+      return { sent: true, pause() {}, resume() {}, abort() {} }
+    },
+    close: async () => {},
+  }
 }
 
 /** A server of bytes: what it does with each connection, once a request has come. */
@@ -535,6 +547,21 @@ t.test('an abort closes the connection to the provider within 50 ms', async t =>
   }
 })
 
+t.test('what a stream has reported before anything could be told is metered where it is aborted', async t => {
+  const usageMetadata = { promptTokenCount: 60, thoughtsTokenCount: 3000, totalTokenCount: 3060 }
+  const transport = answering(receiver => {
+    receiver.head(200, { 'content-type': 'text/event-stream' })
+    receiver.data(Buffer.from(`data: ${JSON.stringify({ usageMetadata })}\n\n`))
+  })
+  const metered: JsonObject[] = []
+  const attempt = attempts(t, 'http://127.0.0.1:1', { transport })
+  const running = attempt({ stream: true, wire: gemini.wires.chat as Wire, meter: chunk => metered.push(chunk) })
+  await new Promise(resolve => setImmediate(resolve))
+  running.abort(new GatewayError('client_closed', 'The client left.'))
+  t.match(await refused(running), { code: 'client_closed' })
+  t.match(metered, [{ choices: [], usage: { prompt_tokens: 60, completion_tokens: 3000 } }])
+})
+
 t.test('a connection that stays open after [DONE] delays nobody, and is closed in the end', async t => {
   const { there, attempt } = await trying(t, (_seen, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${START}\n\ndata: ${STOP}\n\ndata: [DONE]\n\n`)
@@ -592,17 +619,11 @@ t.test('an answer without end is refused', async t => {
 })
 
 t.test('a client that reads slowly when the answer is over leaves nothing waiting', async t => {
-  const transport: Transport = {
-    send: (_request, receiver) => {
-      queueMicrotask(() => {
-        receiver.head(200, { 'content-type': 'application/json' })
-        receiver.data(Buffer.from('{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}'))
-        receiver.end()
-      })
-      return { sent: true, pause() {}, resume() {}, abort() {} }
-    },
-    close: async () => {},
-  }
+  const transport = answering(receiver => {
+    receiver.head(200, { 'content-type': 'application/json' })
+    receiver.data(Buffer.from('{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}'))
+    receiver.end()
+  })
   const timers = (): number => process.getActiveResourcesInfo().filter(kind => kind === 'Timeout').length
   const before = timers()
   const attempt = attempts(t, 'http://127.0.0.1:1', { transport })()

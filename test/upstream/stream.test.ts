@@ -1,15 +1,22 @@
 import { deepStrictEqual, strictEqual } from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
+import chatCompletions from '../../src/endpoints/chat-completions.js'
 import { GatewayError } from '../../src/errors.js'
 import type { JsonObject } from '../../src/json.js'
-import { ProviderFailure, type Wire } from '../../src/upstream/providers/provider.js'
-import { ErrorEvent } from '../../src/upstream/stream.js'
+import { familyOf, textTokens } from '../../src/metering/estimate.js'
+import { Tally } from '../../src/metering/tally.js'
+import anthropic from '../../src/upstream/providers/anthropic.js'
+import gemini from '../../src/upstream/providers/gemini.js'
+import mistral from '../../src/upstream/providers/mistral.js'
+import { type Provider, ProviderFailure, type Wire } from '../../src/upstream/providers/provider.js'
+import { type AnswerStream, ErrorEvent } from '../../src/upstream/stream.js'
 import { CALL, CHAT, chunksIn, framed, tell, telling } from '../support/answer-stream.js'
 import { inTwo, singly } from '../support/sse-reference.js'
 import { brokenRules } from '../support/stream-rules.js'
 
 const MODEL = CALL.model.id
+const FAMILY = familyOf(CALL.model)
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model: MODEL }
 const USAGE = { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 }
 
@@ -457,6 +464,54 @@ t.test('cut off from outside, a stream has failed; unless every choice had finis
     stream.end()
     stream.fail(new Error('again'))
     t.ok(told.ended, 'the end comes once')
+  }
+})
+
+t.test('a translated stream that is cut off is billed by what its provider had reported until then', async t => {
+  const hi = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello there' } }
+  const start = (usage: object) => ({ type: 'message_start', message: { id: 'msg_1', usage } })
+  const said = (usageMetadata?: object) => ({ candidates: [{ content: { parts: [{ text: 'Hello there' }] }, index: 0 }], usageMetadata })
+  const beside = { ...START, usage: { prompt_tokens: 60, completion_tokens: 3000, total_tokens: 3060 } }
+  const counted = textTokens('Hello there', FAMILY)
+  const rows: [name: string, provider: Provider, events: object[], expected: object][] = [
+    [
+      'input at its start',
+      anthropic,
+      [start({ input_tokens: 50_000, cache_read_input_tokens: 400, output_tokens: 1 }), hi],
+      { input: 50_400, cached: 400, output: counted, source: 'counted' },
+    ],
+    ['nothing at its start', anthropic, [start({}), hi], { input: 7, output: counted }],
+    ['a start that can not be', anthropic, [start({ input_tokens: -1 }), hi], { input: 7, output: counted }],
+    [
+      'thoughts on its way',
+      gemini,
+      [said({ promptTokenCount: 60, candidatesTokenCount: 2, thoughtsTokenCount: 3000, totalTokenCount: 3062 }), said()],
+      { input: 60, output: 3002, reasoning: 3000, source: 'counted' },
+    ],
+    ['input alone', gemini, [said({ promptTokenCount: 60, totalTokenCount: 60 })], { input: 60, output: counted }],
+    ['figures without input', gemini, [said({})], { input: 7, output: counted }],
+    ['running totals', mistral, [beside], { input: 60, output: 3000, source: 'counted' }],
+  ]
+  for (const [name, provider, events, expected] of rows) {
+    const billed = (end: (stream: AnswerStream) => void) => {
+      const { stream, told } = telling({ wire: provider.wires.chat as Wire })
+      for (const event of events) stream.push(Buffer.from(framed([event], false)))
+      end(stream)
+      t.equal(told.ended, 'failed')
+      const tally = new Tally(chatCompletions, FAMILY, false)
+      for (const chunk of told.metered) tally.add(chunk)
+      return tally.usage({ input: 7, factor: 1 }, false)
+    }
+    t.match(
+      billed(stream => stream.fail(new GatewayError('client_closed', 'Gone.'))),
+      expected,
+      `${provider.kind}: ${name}, left`,
+    )
+    t.match(
+      billed(stream => stream.end()),
+      expected,
+      `${provider.kind}: ${name}, ended early`,
+    )
   }
 })
 

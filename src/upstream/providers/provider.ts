@@ -48,6 +48,11 @@ export interface EventTranslator {
   event(event: SseEvent): readonly JsonObject[]
   /** The provider's stream ended by itself: what is still to be told. Throws `ProviderFailure` when it ended too early. */
   end(): readonly JsonObject[]
+  /**
+   * The usage that the provider has reported so far, as the client's wire has it; `null`: none. It is what a stream that is cut off is billed
+   * by. Absent: it is known at the end alone.
+   */
+  reported?(): JsonObject | null
 }
 
 /** What a provider said of its own failure. */

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
-import { cutShort, eventObject, jsonText, reported } from '../../chat/answer.js'
+import { cutShort, eventObject, jsonText, reported, usageOf } from '../../chat/answer.js'
 import { Chunks } from '../../chat/chunks.js'
 import type { Call, EventTranslator, SseEvent } from '../provider.js'
 import { answerId, finishOf, reportedUsage, stringOf } from './answer.js'
@@ -61,6 +61,11 @@ class MessageStream implements EventTranslator {
 
   end(): readonly JsonObject[] {
     return this.#ended ? [] : this.#end()
+  }
+
+  reported(): JsonObject | null {
+    const usage = typeof this.#usage.input_tokens === 'number' ? reportedUsage(this.#usage) : null
+    return usage === null ? null : usageOf(usage)
   }
 
   #start(message: JsonObject): void {

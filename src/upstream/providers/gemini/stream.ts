@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
-import { cutShort, eventJson, noAnswer, reported } from '../../chat/answer.js'
+import { cutShort, eventJson, noAnswer, reported, usageOf } from '../../chat/answer.js'
 import { Chunks } from '../../chat/chunks.js'
 import { googleFailure } from '../../google-failure.js'
 import type { Call, EventTranslator, SseEvent } from '../provider.js'
@@ -46,6 +46,13 @@ class GenerateStream implements EventTranslator {
     const usage = reportedUsage(this.#usage, generated)
     if (usage !== null) this.#chunks.usage(usage)
     return this.#chunks.take()
+  }
+
+  /** What was generated is counted where the figures leave it out: they come before it. */
+  reported(): JsonObject | null {
+    const told = isObject(this.#usage) && typeof this.#usage.promptTokenCount === 'number'
+    const usage = told ? reportedUsage(this.#usage, false) : null
+    return usage === null ? null : usageOf(usage)
   }
 
   #candidate({ index, parts, finishReason, logprobs }: Candidate): void {
