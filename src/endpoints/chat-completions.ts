@@ -12,7 +12,7 @@ import {
 } from '../checks.js'
 import { isObject, type JsonObject } from '../json.js'
 import { chatTokens } from '../metering/chat.js'
-import type { Endpoint } from './endpoint.js'
+import type { GeneratingEndpoint } from './endpoint.js'
 import { checkMessages } from './messages.js'
 
 type Check = (body: JsonObject, name: string) => void
@@ -51,7 +51,7 @@ const PARAMETERS: Readonly<Record<string, Check>> = {
 const CHECKS = Object.entries(PARAMETERS)
 
 /** POST /v1/chat/completions. */
-const chatCompletions: Endpoint = {
+const chatCompletions: GeneratingEndpoint = {
   surface: 'chat',
   paths: ['/v1/chat/completions'],
   path: '/chat/completions',

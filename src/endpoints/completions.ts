@@ -14,10 +14,10 @@ import {
 } from '../checks.js'
 import { isObject, type JsonObject } from '../json.js'
 import { familyOf, promptTokens, tokenIds } from '../metering/estimate.js'
-import type { Endpoint } from './endpoint.js'
+import type { GeneratingEndpoint } from './endpoint.js'
 
 /** POST /v1/completions, the legacy text completion. It never streams: `stream` is not forwarded, whatever it says. */
-const completions: Endpoint = {
+const completions: GeneratingEndpoint = {
   surface: 'completions',
   paths: ['/v1/completions'],
   path: '/completions',

@@ -1,6 +1,7 @@
 import { absent, checkInteger, checkModel, checkOneOf, checkString, checkTexts, textCount, unfit } from '../checks.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
 import { familyOf, promptTokens, tokenIds } from '../metering/estimate.js'
+import { inputOf } from '../metering/meter.js'
 import type { Endpoint } from './endpoint.js'
 
 /**
@@ -36,14 +37,12 @@ const embeddings: Endpoint = {
     return Array.isArray(answer.data) && answer.data.length > 0 && answer.data.every(isEmbedding)
   },
 
-  output: () => '',
-
   shape(answer, body, model) {
     const given = answer.data as readonly JsonObject[]
     const data = inOrder(given, textCount(body.input)).map(item => encoded(item, body.encoding_format === 'base64'))
-    if (isObject(answer.usage) && data.every((item, index) => item === given[index])) return answer
-    const input = isObject(answer.usage) ? 0 : embeddings.estimate(body, model).input
-    return { ...answer, object: 'list', data, usage: answer.usage ?? { prompt_tokens: input, total_tokens: input } }
+    const told = usage(answer.usage, () => embeddings.estimate(body, model).input)
+    if (told === answer.usage && data.every((item, index) => item === given[index])) return answer
+    return { ...answer, object: 'list', data, usage: told }
   },
 }
 
@@ -64,6 +63,14 @@ function inOrder(items: readonly JsonObject[], inputs: number): JsonObject[] {
     ordered[index as number] = absent(item.index) ? { object: 'embedding', ...item, index } : item
   })
   return ordered as JsonObject[]
+}
+
+/** What is billed: the input that the provider reports, else what was estimated; nothing is generated. The report itself where it says no more. */
+function usage(reported: Json | undefined, estimated: () => number): JsonObject {
+  const told = isObject(reported) ? reported : {}
+  const input = inputOf(told) ?? estimated()
+  if (told.prompt_tokens === input && told.total_tokens === input && (told.completion_tokens ?? 0) === 0) return told
+  return { ...told, prompt_tokens: input, ...(told.completion_tokens === undefined ? {} : { completion_tokens: 0 }), total_tokens: input }
 }
 
 /** The item itself where it is encoded as asked. */

@@ -45,12 +45,17 @@ export interface Endpoint {
   answers(answer: JsonObject): boolean
   /** What is billed where the provider reports no usage: what was sent and received, counted; or nothing. */
   readonly unreported: 'counted' | 'nothing'
-  /** Text that an answer or an event of its stream generated, for counting where no usage is reported. */
-  output(answer: JsonObject): string
+  /** Text that an answer or an event of its stream generated, for counting where no usage is reported. Absent: nothing is generated, and only input is billed. */
+  output?(answer: JsonObject): string
   /**
    * Shapes a provider's answer, already in the surface's format, for this request (rerank: sorted and cut). Absent: its bytes pass as they are,
    * as they do where the very object that was given comes back. `id` and `model` are the relay's. Throws `upstream_invalid_response` where
    * the answer does not fit the request.
    */
   shape?(answer: JsonObject, body: JsonObject, model: Model): JsonObject
+}
+
+/** One whose answers are generated: output is billed, too. */
+export interface GeneratingEndpoint extends Endpoint {
+  output(answer: JsonObject): string
 }

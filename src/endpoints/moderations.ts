@@ -42,8 +42,6 @@ const moderations: Endpoint = {
     return Array.isArray(results) && results.length > 0 && results.every(isVerdict)
   },
 
-  output: () => '',
-
   shape(answer, body) {
     const results = answer.results as readonly JsonObject[]
     const expected = Array.isArray(body.input) && typeof body.input[0] === 'string' ? body.input.length : 1

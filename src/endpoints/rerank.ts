@@ -3,6 +3,7 @@ import type { Model } from '../config/config.js'
 import { documentTexts } from '../documents.js'
 import { isObject, type Json, type JsonObject } from '../json.js'
 import { familyOf, partTokens } from '../metering/estimate.js'
+import { inputOf } from '../metering/meter.js'
 import type { Endpoint } from './endpoint.js'
 
 /** Documents of one request: the most that Cohere takes. */
@@ -46,8 +47,6 @@ const rerank: Endpoint = {
     // There is a document at least, and `top_n` is no less than 1.
     return Array.isArray(answer.results) && answer.results.length > 0 && answer.results.every(isResult)
   },
-
-  output: () => '',
 
   shape(answer, body, model) {
     const documents = documentTexts(body.documents)
@@ -117,7 +116,6 @@ function ranked(answer: JsonObject, documents: number): Result[] {
 /** What the provider reports, else what was estimated; a reranker generates nothing, so that a total alone is input. */
 function usage(answer: JsonObject, estimated: () => number): JsonObject {
   const reported = isObject(answer.usage) ? answer.usage : {}
-  const count = [reported.prompt_tokens, reported.total_tokens].find(value => Number.isSafeInteger(value) && (value as number) >= 0)
-  const input = typeof count === 'number' ? count : estimated()
+  const input = inputOf(reported) ?? estimated()
   return { ...reported, prompt_tokens: input, completion_tokens: 0, total_tokens: input }
 }

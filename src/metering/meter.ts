@@ -4,6 +4,8 @@ import type { Usage } from './usage.js'
 export interface MeterOptions {
   /** True: `total_tokens` does not correct a `completion_tokens` that was reported (for providers whose total counts cached input twice). */
   readonly strict: boolean
+  /** True: nothing is generated. What is told beside the prompt is not billed, and a total alone is input. Default: false. */
+  readonly inputOnly?: boolean
 }
 
 /** The most tokens that a report may name: a hundred times what the largest windows hold. */
@@ -29,18 +31,24 @@ export function usageOf(reported: unknown, options: MeterOptions): Usage | null 
   if (prompt === undefined && completion === undefined && total === undefined) return null
   if (!isCount(prompt ?? 0) || !isCount(completion ?? 0) || !isCount(total ?? 0) || !isCount(cached) || !isCount(reasoning)) return null
 
-  const told = Number(completion ?? 0)
+  if (options.inputOnly && prompt === undefined && total === undefined) return null
+  const told = options.inputOnly ? 0 : Number(completion ?? 0)
   // Rerankers report a total alone: all of it is input.
   const read = prompt === undefined ? Math.max(0, Number(total ?? 0) - told) : Number(prompt)
   const beside = cached > read
   let output = told
-  if (total !== undefined && (!options.strict || completion === undefined)) {
+  if (total !== undefined && !options.inputOnly && (!options.strict || completion === undefined)) {
     const rest = Number(total) - read
     // Cached input that was reported beside the prompt may be in the total, too; it is not output.
     output = Math.max(told, beside && rest > told + reasoning ? rest - cached : rest)
   }
   const input = beside ? read + cached : read
   return { source: 'provider', input, cached, output, reasoning: Math.min(reasoning, output) }
+}
+
+/** What is billed where nothing is generated, by a report; `null`: it tells of none. */
+export function inputOf(reported: JsonObject): number | null {
+  return usageOf(reported, { strict: false, inputOnly: true })?.input ?? null
 }
 
 function isCount(value: unknown): value is number {

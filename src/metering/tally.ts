@@ -29,14 +29,14 @@ export class Tally {
   constructor(endpoint: Endpoint, family: Family, strict: boolean) {
     this.#endpoint = endpoint
     this.#family = family
-    this.#reported = new StreamUsage({ strict })
+    this.#reported = new StreamUsage({ strict, inputOnly: endpoint.output === undefined })
   }
 
   /** `counted`: tokens of the chunk's output, where that is not in it any more. Gives what `StreamUsage.add` does. */
   readonly add = (chunk: JsonObject, counted = 0): Usage | null => {
     const joined = this.#reported.add(chunk)
     this.#counted += counted
-    this.#uncounted.add(this.#endpoint.output(chunk))
+    this.#uncounted.add(this.#endpoint.output?.(chunk) ?? '')
     if (this.#uncounted.length > UNCOUNTED_MAX) this.#count()
     return joined
   }

@@ -88,7 +88,7 @@ function answer({ bytes, headers, surface, model: id, place, call: ids, asked }:
     text: encode(text),
     // What it says stays here: it has been counted.
     metered: { usage: metered.usage, x_groq: metered.x_groq },
-    counted: textTokens(endpoint.output(metered), familyOf(model)),
+    counted: textTokens(endpoint.output?.(metered) ?? '', familyOf(model)),
   }
 }
 

@@ -66,6 +66,21 @@ t.test('an answer that needs nothing comes back as the very same object', async 
   t.equal(shape(answer, { input: [1, 2, 3] }), answer, 'token ids are one text')
 })
 
+t.test('what the client is told was used is what is billed: input alone', async t => {
+  const answer = { object: 'list', data: [{ object: 'embedding', index: 0, embedding: [1] }], model: 'x' }
+  const told = (usage: JsonObject) => shape({ ...answer, usage }, { input: 'a' })?.usage
+  t.strictSame(told({ prompt_tokens: 8, total_tokens: 20 }), { prompt_tokens: 8, total_tokens: 8 })
+  t.strictSame(told({ total_tokens: 9 }), { prompt_tokens: 9, total_tokens: 9 })
+  t.strictSame(told({ prompt_tokens: 8, completion_tokens: 3, total_tokens: 11, cost: 1 }), {
+    prompt_tokens: 8,
+    completion_tokens: 0,
+    total_tokens: 8,
+    cost: 1,
+  })
+  const input = promptTokens('a', familyOf(model))
+  t.strictSame(told({ prompt_tokens: -8, total_tokens: 8 }), { prompt_tokens: input, total_tokens: input })
+})
+
 t.test('an index and usage are added where they are missing', async t => {
   const body = { input: ['a', 'b'] }
   const input = promptTokens(body.input, familyOf(model))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { JsonObject } from '../../src/json.js'
-import { StreamUsage, usageOf } from '../../src/metering/meter.js'
+import { inputOf, StreamUsage, usageOf } from '../../src/metering/meter.js'
 import { heap } from '../support/garbage.js'
 
 const usage = (input: number, output: number, cached = 0, reasoning = 0) => ({ source: 'provider', input, cached, output, reasoning })
@@ -46,6 +46,23 @@ t.test('reads what providers report', async t => {
     ['reasoning never above output', { ...tokens(10, 20), completion_tokens_details: { reasoning_tokens: 30 } }, usage(10, 20, 0, 20)],
   ]
   for (const [name, reported, expected, strict = false] of rows) t.strictSame(usageOf(reported, { strict }), expected, name)
+})
+
+t.test('where nothing is generated, only input is billed', async t => {
+  const rows: readonly [reported: JsonObject, input: number | null][] = [
+    [tokens(8, 0), 8],
+    [tokens(8, 12), 8],
+    [tokens(8, 0, 20), 8],
+    [{ total_tokens: 25 }, 25],
+    [{ completion_tokens: 5, total_tokens: 25 }, 25],
+    [{ completion_tokens: 5 }, null],
+    [tokens(-1, 0, 25), null],
+  ]
+  for (const [reported, input] of rows) {
+    const expected = input === null ? null : usage(input, 0)
+    t.strictSame(usageOf(reported, { strict: false, inputOnly: true }), expected, JSON.stringify(reported))
+    t.equal(inputOf(reported), input)
+  }
 })
 
 t.test('a usage that can not be is none', async t => {

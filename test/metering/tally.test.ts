@@ -1,7 +1,10 @@
 import fc from 'fast-check'
 import t from 'tap'
 import chatCompletions from '../../src/endpoints/chat-completions.js'
+import embeddings from '../../src/endpoints/embeddings.js'
+import type { Endpoint } from '../../src/endpoints/endpoint.js'
 import moderations from '../../src/endpoints/moderations.js'
+import rerank from '../../src/endpoints/rerank.js'
 import { FlatText } from '../../src/flat-text.js'
 import type { JsonObject } from '../../src/json.js'
 import { familyOf, textTokens } from '../../src/metering/estimate.js'
@@ -15,7 +18,7 @@ const said = (content: string): JsonObject => ({ choices: [{ index: 0, delta: { 
 const reported = (counts: object): JsonObject => ({ choices: [], usage: counts as JsonObject })
 
 /** The usage after these chunks, of an input that was estimated at 50 tokens; `factor`: what the model's counts are off by. */
-function usage(chunks: readonly JsonObject[], whole: boolean, endpoint = chatCompletions, factor = 1) {
+function usage(chunks: readonly JsonObject[], whole: boolean, endpoint: Endpoint = chatCompletions, factor = 1) {
   const tally = new Tally(endpoint, FAMILY, false)
   for (const chunk of chunks) tally.add(chunk)
   return tally.usage({ input: 50, factor }, whole)
@@ -77,6 +80,12 @@ t.test('what is charged, by what was reported and whether the answer was whole',
       'cut off behind a report of more',
       usage([said('a'), reported({ prompt_tokens: 9, completion_tokens: 700 })], false),
       { source: 'counted', input: 9, output: 700 },
+    ],
+    ['an output that no reranker has', usage([reported({ prompt_tokens: 10, total_tokens: 25 })], true, rerank), { input: 10, output: 0 }],
+    [
+      'an output that no embedding has',
+      usage([reported({ prompt_tokens: 8, total_tokens: 20 })], true, embeddings),
+      { input: 8, output: 0 },
     ],
     ['nothing to report, nothing to pay', usage([{ results: [] }], true, moderations), NO_USAGE],
   ]
