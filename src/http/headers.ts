@@ -37,6 +37,17 @@ export function upstreamRequestId(upstream: Readonly<Record<string, string | str
   return typeof id === 'string' && /^[\x21-\x7e]{1,256}$/.test(id) ? id : null
 }
 
+/** Each field as one text, however often it came. */
+export function joinedFields(headers: Readonly<Record<string, string | string[] | undefined>>): HeaderFields {
+  const fields: Record<string, string> = {}
+  for (const name in headers) {
+    const value = headers[name]
+    if (typeof value === 'string') fields[name] = value
+    else if (value !== undefined) fields[name] = value.join(', ')
+  }
+  return fields
+}
+
 /** Header fields that an error brings along. */
 export function errorFields(error: GatewayError): HeaderFields {
   const fields: Record<string, string> = { ...error.headers }

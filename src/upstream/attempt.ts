@@ -1,7 +1,8 @@
 import type { ProviderSettings } from '../config/config.js'
 import { Deadline } from '../deadline.js'
 import type { Endpoint } from '../endpoints/endpoint.js'
-import { GatewayError, isGatewayError } from '../errors.js'
+import { asGatewayError, GatewayError, isGatewayError } from '../errors.js'
+import { joinedFields } from '../http/headers.js'
 import type { JsonObject } from '../json.js'
 import type { Usage } from '../metering/usage.js'
 import { Pieces } from '../pieces.js'
@@ -93,7 +94,7 @@ export class Attempt implements Receiver {
     this.#waitMs = timeout.connect
     this.#waitUntil = now + timeout.connect
     this.#totalUntil = now + timeout.total
-    this.#deadline = new Deadline(this.#timedOut)
+    this.#deadline = new Deadline(() => this.#guard(() => this.#timedOut()))
     this.#deadline.move(Math.min(this.#waitUntil, this.#totalUntil), now)
     this.#delivery = facts.transport.send(
       { key: sent.key, path: facts.wire.path(facts.call), headers: sent.headers, body: sent.body, call: facts.call },
@@ -202,12 +203,14 @@ export class Attempt implements Receiver {
   }
 
   failed({ kind, sent, message, cause }: TransportFailure): void {
-    if (this.#mode === 'error') {
+    if (this.#mode === 'error' && kind !== 'fault') {
       this.end()
       return
     }
     this.#stop()
-    if (kind === 'refused') {
+    if (kind === 'fault') {
+      this.#fail(asGatewayError(cause))
+    } else if (kind === 'refused') {
       this.#fail(unreachable(cause))
     } else if (kind === 'timeout') {
       this.#fail(this.#tooSlow(`timeout.${message}`, sent))
@@ -229,32 +232,34 @@ export class Attempt implements Receiver {
 
   #whole(pieces: Pieces): void {
     try {
-      const answer = this.#facts.whole(pieces, plain(this.#headers))
-      if (answer instanceof Promise) answer.then(this.#tellWhole, error => this.#fail(this.#explain(error)))
-      else this.#tellWhole(answer)
+      const answer = this.#facts.whole(pieces, joinedFields(this.#headers))
+      if (!(answer instanceof Promise)) {
+        this.#tellWhole(answer)
+        return
+      }
+      // The provider is done; the time for all of it goes on.
+      this.#waitUntil = Number.POSITIVE_INFINITY
+      this.#deadline.move(this.#totalUntil, performance.now())
+      answer.then(whole => this.#tellWhole(whole)).catch(error => this.#guard(() => this.#break(error)))
     } catch (error) {
-      this.#fail(this.#explain(error))
+      this.#break(error)
     }
   }
 
-  readonly #tellWhole = (answer: WholeAnswer): void => {
-    // Aborted meanwhile.
+  #tellWhole(answer: WholeAnswer): void {
+    // Aborted meanwhile, or too late.
     if (this.#told) return
+    this.#deadline.clear()
     const { call, wire, endpoint, includeUsage, meter } = this.#facts
-    try {
-      this.#told = true
-      if (call.stream) {
-        const stream = new AnswerStream({ call, wire, endpoint, includeUsage, meter })
-        stream.retell(answer.json)
-        this.#resolve({ kind: 'stream', stream, headers: this.#headers })
-      } else {
-        meter(answer.metered, answer.counted)
-        this.#resolve({ kind: 'whole', answer, headers: this.#headers })
-      }
-    } catch (error) {
-      this.#told = false
-      this.#fail(this.#explain(error))
+    if (call.stream) {
+      const stream = new AnswerStream({ call, wire, endpoint, includeUsage, meter })
+      stream.retell(answer.json)
+      this.#resolve({ kind: 'stream', stream, headers: this.#headers })
+    } else {
+      meter(answer.metered, answer.counted)
+      this.#resolve({ kind: 'whole', answer, headers: this.#headers })
     }
+    this.#told = true
   }
 
   #afterEvents(stream: AnswerStream): void {
@@ -300,6 +305,16 @@ export class Attempt implements Receiver {
     this.#reject(error)
   }
 
+  /** For what is called by a timer or a promise: a fault of ours ends this answer, and not the process. */
+  #guard(step: () => void): void {
+    try {
+      step()
+    } catch (cause) {
+      this.#delivery.abort()
+      this.failed({ kind: 'fault', sent: true, message: 'a fault of the receiver', cause })
+    }
+  }
+
   #stop(): void {
     this.#mode = 'over'
     this.#pieces = new Pieces()
@@ -320,7 +335,7 @@ export class Attempt implements Receiver {
     this.#deadline.move(Math.min(this.#waitUntil, this.#totalUntil), now)
   }
 
-  readonly #timedOut = (): void => {
+  #timedOut(): void {
     const which = this.#waitUntil <= this.#totalUntil ? this.#waiting : 'total'
     const ms = which === 'total' ? this.#facts.settings.timeout.total : this.#waitMs
     // Of a refusal the status has come: what is there of its words will do.
@@ -346,7 +361,12 @@ export class Attempt implements Receiver {
   }
 
   #read(status: number, body: unknown): Failure {
-    return this.#facts.provider.failure?.(status, body) ?? readFailure(status, body)
+    try {
+      return this.#facts.provider.failure?.(status, body) ?? readFailure(status, body)
+    } catch {
+      // What a kind can not read, though it should: nothing was said.
+      return {}
+    }
   }
 
   #refusal(failure: Failure & { readonly status: number }): GatewayError {
@@ -381,16 +401,6 @@ export class Attempt implements Receiver {
       known && explained.code !== 'upstream_invalid_response' ? explained.message : 'The provider broke off before the answer was whole.'
     return new GatewayError('upstream_error', message, { cause: error })
   }
-}
-
-function plain(headers: UpstreamHeaders): HeaderFields {
-  const fields: Record<string, string> = {}
-  for (const name in headers) {
-    const value = headers[name]
-    if (typeof value === 'string') fields[name] = value
-    else if (value !== undefined) fields[name] = value.join(', ')
-  }
-  return fields
 }
 
 function secretsOf(settings: ProviderSettings): readonly string[] {

@@ -1,17 +1,21 @@
-import { isObject, type Json } from '../json.js'
+import { isObject, type Json, type JsonObject } from '../json.js'
 import type { Failure } from './providers/provider.js'
 
 /** Bytes of a message that are passed on. */
 const MESSAGE_MAX = 2048
+/** What is read of a failure: levels of arrays and objects, values, and code units of a text. */
+const LEVELS_MAX = 8
+const VALUES_MAX = 1_000
+const TEXT_MAX = 64 * 1024
 
 /**
  * What a provider says of its own failure, in any of the shapes that are common: `error.message`, `error` (text), `message` (text or object),
  * `detail` (text or FastAPI's list), `error_type`; the first element where the body is an array. `body` is parsed JSON, or the text where it is
- * none. A number is no code (it is the status once more), and `type` one word as a code is; `status` is only set where the answer's own was a success. The message is scrubbed
- * and at most 2 kB; it is absent where nothing was said.
+ * none, of which a page says nothing. A number is no code (it is the status once more), and `type` one word as a code is; `status` is only set where
+ * the answer's own was a success. The message is scrubbed and at most 2 kB; it is absent where nothing was said.
  */
 export function readFailure(status: number, body: unknown, secrets: readonly string[] = []): Failure {
-  const top = Array.isArray(body) ? body[0] : body
+  const top = bounded(Array.isArray(body) ? body[0] : body)
   if (typeof top === 'string') return top.trimStart().startsWith('<') ? {} : told(top, secrets)
   if (!isObject(top)) return {}
   const error = isObject(top.error) ? top.error : top
@@ -33,6 +37,36 @@ export function readFailure(status: number, body: unknown, secrets: readonly str
     ...(type === undefined ? {} : { type }),
     ...(param === undefined || param === '' ? {} : { param }),
   }
+}
+
+/** What the bytes of a failure say, for `readFailure`: parsed JSON, or the text where it is none. */
+export function said(bytes: Buffer): unknown {
+  const text = bytes.toString('utf8')
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/**
+ * What is read of a provider's failure: parsed JSON, without what lies too deep, or comes after too much. JSON.parse has no bound, and whatever
+ * goes down level by level into what it gives, JSON.stringify too, ends in a RangeError.
+ */
+export function bounded(body: unknown): Json | undefined {
+  let left = VALUES_MAX
+  const part = (value: Json, levels: number): Json => {
+    if (typeof value === 'string') return value.slice(0, TEXT_MAX)
+    if (typeof value !== 'object' || value === null) return value
+    if (levels === 0) return '…'
+    const parts: [name: string, Json][] = []
+    for (const name in value) {
+      if (left-- <= 0) break
+      parts.push([name, part((value as JsonObject)[name] as Json, levels - 1)])
+    }
+    return Array.isArray(value) ? parts.map(([, each]) => each) : Object.fromEntries(parts)
+  }
+  return body === undefined ? undefined : part(body as Json, LEVELS_MAX)
 }
 
 /** Removes what a client must not see: the given secrets, anything like a key, addresses, stack traces. At most 2 kB of UTF-8. */

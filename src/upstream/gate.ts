@@ -113,7 +113,10 @@ function overloaded(message: string): GatewayError {
   return new GatewayError('overloaded', message, { retryable: true, retryAfter: 1 })
 }
 
-/** One place inside: stands between a request and what sends it, and notices its end. */
+/**
+ * One place inside: stands between a request and what sends it, and notices its end. What the receiver throws, which in a handler of a socket
+ * would end the process, or leave the request under way for ever, ends this request alone: see `Receiver`.
+ */
 class Pass implements Transport, Delivery, Receiver {
   readonly #transport: Transport
   readonly #back: () => void
@@ -154,25 +157,50 @@ class Pass implements Transport, Delivery, Receiver {
   }
 
   started(): void {
-    this.#receiver.started?.()
+    try {
+      this.#receiver.started?.()
+    } catch (fault) {
+      this.#fault(fault)
+    }
   }
 
   head(status: number, headers: Parameters<Receiver['head']>[1]): void {
-    this.#receiver.head(status, headers)
+    try {
+      this.#receiver.head(status, headers)
+    } catch (fault) {
+      this.#fault(fault)
+    }
   }
 
   data(chunk: Buffer): void {
-    this.#receiver.data(chunk)
+    try {
+      this.#receiver.data(chunk)
+    } catch (fault) {
+      this.#fault(fault)
+    }
   }
 
   end(): void {
     this.#over()
-    this.#receiver.end()
+    try {
+      this.#receiver.end()
+    } catch (fault) {
+      this.#fault(fault)
+    }
   }
 
   failed(failure: TransportFailure): void {
     this.#over()
-    this.#receiver.failed(failure)
+    try {
+      this.#receiver.failed(failure)
+    } catch (fault) {
+      this.#fault(fault)
+    }
+  }
+
+  #fault(cause: unknown): void {
+    this.abort()
+    this.#receiver.failed({ kind: 'fault', sent: true, message: 'a fault of the receiver', cause })
   }
 
   #over(): void {

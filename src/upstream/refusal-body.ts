@@ -1,4 +1,5 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
+import { said } from './failure.js'
 
 /** The most that is read of a refusal, and that it may be unpacked. Bytes. */
 export const REFUSAL_BYTES_MAX = 64 * 1024
@@ -11,13 +12,13 @@ const UNPACK: ReadonlyMap<unknown, typeof gunzipSync> = new Map([
 ])
 
 /**
- * What a refusal says, as parsed JSON; `undefined` where it is none (a proxy's page). One that was compressed, though nobody asked for that
- * (a cache or a page of a proxy), is unpacked: its status counts in any case, and its words should.
+ * What a refusal says, as parsed JSON, or as text where it is none; `undefined` where it cannot be read. One that was compressed, though nobody
+ * asked for that (a cache or a page of a proxy), is unpacked: its status counts in any case, and its words should.
  */
 export function refusalBody(bytes: Buffer, encoding: unknown): unknown {
   try {
     const plain = isPlain(encoding) ? bytes : UNPACK.get(encoding)?.(bytes, { maxOutputLength: REFUSAL_BYTES_MAX })
-    return plain === undefined ? undefined : JSON.parse(plain.toString('utf8'))
+    return plain === undefined ? undefined : said(plain)
   } catch {
     return undefined
   }

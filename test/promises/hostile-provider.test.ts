@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
-import { tcp } from '../support/bad-server.js'
+import { badServer, tcp } from '../support/bad-server.js'
 import { gateway, KEY, yaml } from '../support/gateway.js'
 
 /* A provider that does whatever it can on its connections, while two keys ask for different things. None may ever get what is the other's. */
@@ -233,4 +233,45 @@ t.test('credentials go to the address of the config alone, wherever a provider p
   }
   t.equal(asked, 14)
   t.strictSame(heard, [], 'nobody else was spoken to')
+})
+
+/** Deeper than anything that goes down level by level can follow. */
+const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
+const PAD = 'x'.repeat(200_000)
+const USAGE = '"prompt_tokens":1,"completion_tokens":2,"total_tokens":3'
+const http = (status: string, body: string, more = 0): string =>
+  `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length + more}\r\n\r\n${body}`
+const said = (content: string, usage: string): string =>
+  http(
+    '200 OK',
+    `{"id":"chatcmpl-1","choices":[{"index":0,"message":{"role":"assistant","content":"${content}"},"finish_reason":"stop"}],"usage":{${USAGE},"x":${usage}}}`,
+  )
+const failure = (levels: number, pad = ''): string => http('200 OK', `{"error":{"code":500,"message":${deep(levels)}},"pad":"${pad}"}`)
+const event = (levels: number): string => `data: {"error":{"message":${deep(levels)}}}\n\n`
+
+t.test('however deep a provider nests what it says, its request ends, and nothing else', async t => {
+  const rows: [name: string, written: string, stream: boolean, status: number, code: string | null][] = [
+    ['a refusal', http('422 No', `{"detail":${deep(30_000)}}`), false, 400, 'upstream_rejected'],
+    ['a refusal that is never whole', http('422 No', `{"detail":${deep(30_000)}}`, 10), false, 400, 'upstream_rejected'],
+    ['an error under 200', failure(30_000), false, 502, 'upstream_error'],
+    ['a large error under 200', failure(3_000, PAD), false, 502, 'upstream_error'],
+    ['an answer whose usage is deep', said('Hi', deep(30_000)), false, 200, null],
+    ['the first event of a stream', events(event(30_000)), true, 502, 'upstream_invalid_response'],
+    ['a later event', events(chunk('Hi', null) + event(30_000)), true, 200, 'upstream_error'],
+    ['a chunk', events(chunk('Hi', null).replace('"created"', `"x":${deep(30_000)},"created"`)), true, 200, 'upstream_error'],
+  ]
+  const server = await badServer(t)
+  server.on('/', ({ socket, body }) => socket.write((rows[Number(body.messages[0].content)] as (typeof rows)[0])[1]))
+  const provider = 'health: off, timeout: {connect: 10s, first_byte: 10s, idle: 1s, total: 20s}'
+  const running = await gateway(t, yaml(`http://127.0.0.1:${server.port}/v1`, { provider, model: 'attempts: 1' }))
+  for (const [i, [name, , stream, status, code]] of rows.entries()) {
+    const answer = await running.post(CHAT, { model: 'up/m', stream, messages: [{ role: 'user', content: String(i) }] })
+    const error = /"code":"(\w+)"/.exec(answer.text)?.[1] ?? null
+    t.strictSame([answer.status, error], [status, code], `${name}: ${answer.text.slice(0, 200)}`)
+  }
+  t.equal((await running.get('/v1/key')).json.wallet.held_rial, 0, 'no hold is left open')
+  t.equal(await running.stop(), 0)
+  const settled = (await running.records()).filter(({ state }) => state === 'settled')
+  t.strictSame([...new Set(settled.map(({ usage_source, output_tokens }) => `${usage_source} ${output_tokens}`))], ['provider 2'])
+  t.equal(settled.length, rows.filter(([, , stream, status]) => !stream && status === 200).length)
 })

@@ -26,6 +26,7 @@ export interface AttemptOptions {
   readonly includeUsage?: boolean
   readonly now?: number
   readonly meter?: AttemptFacts['meter']
+  readonly asks?: AttemptFacts['asks']
 }
 
 /** Tries at one provider, over connections of their own that end with the test. */
@@ -46,6 +47,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
     } = { ...defaults, ...options }
     const mine = { ...settings, ...options.settings, timeout: { ...settings.timeout, ...timeout } }
     const call = sampleCall('chat', { messages: [{ role: 'user', content: 'a' }], stream, ...body }, sampleModel({ provider: mine }))
+    const asks: AttemptFacts['asks'] = options.asks ?? (field => Object.hasOwn(call.body, field))
     const facts: AttemptFacts = {
       call,
       settings: mine,
@@ -56,7 +58,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
       includeUsage,
       meter,
       whole: (bytes, headers) => wholeAnswer(bytes.joined(), call, wire, chatCompletions, headers),
-      asks: field => Object.hasOwn(call.body, field),
+      asks,
       now: () => now,
     }
     const headers = { 'content-type': 'application/json', ...provider.authorize(mine.api_key, mine) }

@@ -98,6 +98,7 @@ t.test('what a refusal of the provider means to the client', async t => {
       ]),
       ['a number is no code', 400, said(400), {}, { status: 400, code: 'upstream_rejected' }],
       ['no JSON', 400, '<html>', {}, { status: 400, code: 'upstream_rejected', message: 'The provider refuses this request.' }],
+      ['words that are no JSON', 400, 'No such voice.', {}, { status: 400, code: 'upstream_rejected', message: 'No such voice.' }],
       [
         'FastAPI',
         422,
@@ -495,6 +496,23 @@ t.test('timeouts', async t => {
   const running = attempt({ ...idle, stream: true })
   const { error } = await heard(await running.answered)
   t.match(told(running.interrupted(error)), { code: 'upstream_timeout', message: /timeout\.idle/ }, 'in a stream that had begun')
+  await there.seen.at(-1)?.closed
+})
+
+t.test('a fault of ours, met where a timer calls, is the answer to that request', async t => {
+  const fault = new RangeError('Maximum call stack size exceeded')
+  const { attempt, there } = await trying(
+    t,
+    (_seen, response) => void response.writeHead(422).write('{"error":{"message":"no","param":"n"}'),
+  )
+  const asks = () => {
+    throw fault
+  }
+  t.match(await refused(attempt({ timeout: { ...FAR, idle: 200 }, asks })), { code: 'upstream_rejected' }, 'what is no JSON names no field')
+  there.script = (_seen, response) => {
+    response.writeHead(422, { 'content-length': 100 }).write('{"error":{"message":"no","param":"n"}}')
+  }
+  t.match(await refused(attempt({ timeout: { ...FAR, idle: 200 }, asks })), { code: 'internal_error', cause: fault })
   await there.seen.at(-1)?.closed
 })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { readFailure, scrub } from '../../src/upstream/failure.js'
+import { bounded, readFailure, scrub } from '../../src/upstream/failure.js'
 import { cpuMs } from '../support/cpu.js'
 
 t.test('the message is found in every shape that providers use', async t => {
@@ -64,6 +64,8 @@ t.test('the message is found in every shape that providers use', async t => {
     ['null', 500, null, {}],
     ['an empty message', 500, { error: { message: '' } }, {}],
     ['an empty array', 500, [], {}],
+    ['an empty list', 500, { detail: [] }, {}],
+    ['nested, as far as anybody reads', 500, { detail: [[[['no']]]] }, { message: 'no' }],
     ['numbers', 500, { error: 7, message: 7, detail: 7 }, {}],
   ]
   for (const [name, status, body, expected] of rows) t.strictSame(readFailure(status, body), expected, name)
@@ -119,6 +121,22 @@ t.test('a message is at most 2 kB, and no character is torn', async t => {
     t.match(message, /…$/)
     t.notMatch(message, /\uFFFD/)
   }
+})
+
+t.test('what is nested deeper, or goes on for longer, than anybody reads is left out', async t => {
+  const nested = (text: string, levels: number): unknown =>
+    JSON.parse(`${text.repeat(levels)}1${(text === '[' ? ']' : '}').repeat(levels)}`)
+  for (const open of ['[', '{"a":', '{"message":', '{"detail":']) {
+    for (const body of [nested(open, 50_000), { error: { message: nested(open, 50_000), code: 'x' } }]) {
+      const { message = '' } = readFailure(400, body)
+      t.match(message, /^$|…/, `${open}: ${message}`)
+    }
+  }
+  t.equal(readFailure(400, { error: { message: nested('[', 50_000), code: 'too_deep' } }).code, 'too_deep')
+  const long = JSON.stringify(bounded({ detail: Array.from({ length: 100_000 }, () => ({ msg: 'no' })) }))
+  t.ok(long.length < 10_000, `${long.length}`)
+  t.strictSame(bounded({ a: [null, true, 1.5, 'x', { b: {} }] }), { a: [null, true, 1.5, 'x', { b: {} }] })
+  t.strictSame(Object.keys(bounded(JSON.parse('{"__proto__":{"a":1}}')) as object), ['__proto__'])
 })
 
 t.test('time does not depend on what a provider sends', async t => {

@@ -66,6 +66,29 @@ t.test('an abort gives the place back, and reaches the provider', async t => {
   t.equal(gate.inside, 1)
 })
 
+t.test('what a receiver throws ends its own request, is told to it alone, and gives the place back', async t => {
+  const fault = new RangeError('Maximum call stack size exceeded')
+  const calls: Record<string, (receiver: Receiver) => void> = {
+    started: receiver => receiver.started?.(),
+    head: receiver => receiver.head(200, {}),
+    data: receiver => receiver.data(Buffer.from('x')),
+    end: receiver => receiver.end(),
+    failed: receiver => receiver.failed({ kind: 'broken', sent: true, message: 'x' }),
+  }
+  for (const [name, call] of Object.entries(calls)) {
+    const { sent, transport } = far()
+    const gate = new Gate(transport, { connections: 1, queue: 1, timeoutMs: 1000 })
+    const told: unknown[] = []
+    const throws = () => {
+      throw fault
+    }
+    const failed: Receiver['failed'] = ({ kind, cause }) => (kind === 'fault' ? told.push(cause) : throws())
+    gate.free()?.send(REQUEST, { ...NOBODY, started: throws, head: throws, data: throws, end: throws, failed })
+    call(sent[0]?.receiver as Receiver)
+    t.strictSame([told, sent[0]?.aborted, gate.inside], [[fault], true, 0], name)
+  }
+})
+
 t.test('beyond the queue, and beyond its time, a request is refused', async t => {
   const timers = fakeTimers(t)
   const { transport } = far()

@@ -116,7 +116,10 @@ export interface TransportRequest {
   readonly call: Call
 }
 
-/** What an answer calls, in this order: `head` once, `data` any number of times, then `end` or `failed`, once; `failed` may come at any time. Nothing after an abort. */
+/**
+ * What an answer calls, in this order: `head` once, `data` any number of times, then `end` or `failed`, once; `failed` may come at any time.
+ * Nothing after an abort. A transport need not mind what these throw: it comes back as `failed`, of kind `fault`, which does not throw.
+ */
 export interface Receiver {
   /** The request begins to leave: a connection is there. Called where the transport can tell, before `head`. */
   started?(): void
@@ -129,10 +132,11 @@ export interface Receiver {
 /**
  * `refused`: no connection (also DNS, TLS): the request was not sent. `stale`: a reused connection died before any byte of an answer
  * (over HTTP that is sent once more at once, and not told).
- * `timeout`: which one is in `message`. `broken`: anything else. `sent`: may the provider have seen the request?
+ * `timeout`: which one is in `message`. `fault`: the receiver's own, thrown at what it heard. `broken`: anything else. `sent`: may the provider have
+ * seen the request?
  */
 export interface TransportFailure {
-  readonly kind: 'refused' | 'stale' | 'timeout' | 'broken'
+  readonly kind: 'refused' | 'stale' | 'timeout' | 'fault' | 'broken'
   readonly sent: boolean
   readonly message: string
   readonly cause?: unknown
