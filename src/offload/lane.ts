@@ -13,7 +13,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** One thread, and what waits for it. It starts with the first work, and does not keep the process alive. */
+/**
+ * One thread, and what waits for it, in the order in which it came. It starts with the first work, and does not keep the process alive. A thread
+ * that fails, or whose words can not be read, rejects all that waits for it, and the next work starts another.
+ */
 export class Lane {
   #worker: Worker | null = null
   #next = 0
@@ -56,6 +59,11 @@ export class Lane {
     if (this.#worker !== null) return this.#worker
     const worker = new Worker(new URL('offload/thread.js', SRC))
     worker.on('message', (told: Told) => this.#told(told))
+    // Whose answer could not be read is not known: none of them would ever be told.
+    worker.on('messageerror', error => {
+      this.#died(worker, error)
+      void worker.terminate()
+    })
     worker.on('error', error => this.#died(worker, error))
     worker.on('exit', () => this.#died(worker, new Error('the thread for large bodies ended')))
     // After the listeners: one for messages makes it keep the process alive again.

@@ -53,7 +53,7 @@ export interface ToldQuestion {
 
 export interface ToldAnswer {
   readonly text: Uint8Array
-  /** The provider's usage, as it stands in the answer. */
+  /** The provider's usage, as it stands in the answer, bounded. */
   readonly metered: JsonObject
   /** Tokens of what it generated, counted. */
   readonly counted: number

@@ -6,6 +6,7 @@ import type { JsonObject } from '../json.js'
 import { familyOf, textTokens } from '../metering/estimate.js'
 import { filled, joined, lengthOf, sharedBytes } from '../pieces.js'
 import { checked, forwardedBody, readQuestion, understand, type Where } from '../understand.js'
+import { bounded } from '../upstream/bounded.js'
 import { loadProviders } from '../upstream/kinds.js'
 import { translated } from '../upstream/outgoing.js'
 import { Wires } from '../upstream/upstream.js'
@@ -87,7 +88,7 @@ function answer({ bytes, headers, surface, model: id, place, call: ids, asked }:
   return {
     text: encode(text),
     // What it says stays here: it has been counted.
-    metered: { usage: metered.usage, x_groq: metered.x_groq },
+    metered: bounded({ usage: metered.usage, x_groq: metered.x_groq }) as JsonObject,
     counted: textTokens(endpoint.output?.(metered) ?? '', familyOf(model)),
   }
 }

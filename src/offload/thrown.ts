@@ -1,11 +1,13 @@
 import { GatewayError, isGatewayError } from '../errors.js'
+import type { JsonObject } from '../json.js'
+import { bounded } from '../upstream/bounded.js'
 import { ProviderFailure } from '../upstream/providers/provider.js'
 import { ErrorEvent } from '../upstream/stream.js'
 import type { Thrown } from './messages.js'
 
-/** An error, for another thread. */
+/** An error, for another thread. Of a provider's own, what is read of it. */
 export function packed(error: unknown): Thrown {
-  if (error instanceof ErrorEvent) return { kind: 'event', body: error.body }
+  if (error instanceof ErrorEvent) return { kind: 'event', body: bounded(error.body) as JsonObject }
   if (error instanceof ProviderFailure) return { kind: 'failure', failure: error.failure }
   if (!isGatewayError(error)) return { kind: 'fault', stack: (error as Error).stack ?? String(error) }
   const { code, message, status, type, param, shouldRetry, origin } = error

@@ -1,12 +1,9 @@
-import { isObject, type Json, type JsonObject } from '../json.js'
+import { isObject, type Json } from '../json.js'
+import { bounded } from './bounded.js'
 import type { Failure } from './providers/provider.js'
 
 /** Bytes of a message that are passed on. */
 const MESSAGE_MAX = 2048
-/** What is read of a failure: levels of arrays and objects, values, and code units of a text. */
-const LEVELS_MAX = 8
-const VALUES_MAX = 1_000
-const TEXT_MAX = 64 * 1024
 
 /**
  * What a provider says of its own failure, in any of the shapes that are common: `error.message`, `error` (text), `message` (text or object),
@@ -47,26 +44,6 @@ export function said(bytes: Buffer): unknown {
   } catch {
     return text
   }
-}
-
-/**
- * What is read of a provider's failure: parsed JSON, without what lies too deep, or comes after too much. JSON.parse has no bound, and whatever
- * goes down level by level into what it gives, JSON.stringify too, ends in a RangeError.
- */
-export function bounded(body: unknown): Json | undefined {
-  let left = VALUES_MAX
-  const part = (value: Json, levels: number): Json => {
-    if (typeof value === 'string') return value.slice(0, TEXT_MAX)
-    if (typeof value !== 'object' || value === null) return value
-    if (levels === 0) return '…'
-    const parts: [name: string, Json][] = []
-    for (const name in value) {
-      if (left-- <= 0) break
-      parts.push([name, part((value as JsonObject)[name] as Json, levels - 1)])
-    }
-    return Array.isArray(value) ? parts.map(([, each]) => each) : Object.fromEntries(parts)
-  }
-  return body === undefined ? undefined : part(body as Json, LEVELS_MAX)
 }
 
 /** Removes what a client must not see: the given secrets, anything like a key, addresses, stack traces. At most 2 kB of UTF-8. */

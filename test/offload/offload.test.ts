@@ -214,6 +214,19 @@ t.test('a thread that dies fails what it was working on, and the next body start
   await t.rejects(asked, { message: 'the thread for large bodies ended' })
 })
 
+t.test('a thread whose words can not be read fails what waits for it, and the next body starts another', async t => {
+  const there = asking(t)
+  const { ask, workers } = offloading(t)
+  const body = JSON.stringify({ model: 'up/m', messages: MESSAGES })
+  await ask(there, body)
+  const asked = [ask(there, body), ask(there, body)]
+  const unreadable = new Error('Maximum call stack size exceeded')
+  workers[0]?.emit('messageerror', unreadable)
+  for (const one of asked) await t.rejects(one, unreadable)
+  t.equal((await ask(there, body)).model.id, 'up/m')
+  t.equal(workers.length, 2)
+})
+
 t.test('a large body is answered like a small one, and its thread does not keep a gateway alive that stops', async t => {
   const far = await provider(t)
   const running = await gateway(t, yaml(far.url))

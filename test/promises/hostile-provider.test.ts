@@ -254,7 +254,12 @@ t.test('however deep a provider nests what it says, its request ends, and nothin
     ['a refusal', http('422 No', `{"detail":${deep(30_000)}}`), false, 400, 'upstream_rejected'],
     ['a refusal that is never whole', http('422 No', `{"detail":${deep(30_000)}}`, 10), false, 400, 'upstream_rejected'],
     ['an error under 200', failure(30_000), false, 502, 'upstream_error'],
-    ['a large error under 200', failure(3_000, PAD), false, 502, 'upstream_error'],
+    ...[3_000, 8_000, 40_000].map((n): [string, string, boolean, number, string] => {
+      return [`a large error under 200, ${n} levels`, failure(n, PAD), false, 502, 'upstream_error']
+    }),
+    ...[3_000, 7_000, 12_000, 40_000].map((n): [string, string, boolean, number, null] => {
+      return [`a large answer whose usage has ${n} levels`, said(PAD, deep(n)), false, 200, null]
+    }),
     ['an answer whose usage is deep', said('Hi', deep(30_000)), false, 200, null],
     ['the first event of a stream', events(event(30_000)), true, 502, 'upstream_invalid_response'],
     ['a later event', events(chunk('Hi', null) + event(30_000)), true, 200, 'upstream_error'],

@@ -27,6 +27,7 @@ export interface AttemptOptions {
   readonly now?: number
   readonly meter?: AttemptFacts['meter']
   readonly asks?: AttemptFacts['asks']
+  readonly whole?: AttemptFacts['whole']
 }
 
 /** Tries at one provider, over connections of their own that end with the test. */
@@ -57,7 +58,7 @@ export function attempts(t: Test, url: string, defaults: AttemptOptions = {}) {
       endpoint: chatCompletions,
       includeUsage,
       meter,
-      whole: (bytes, headers) => wholeAnswer(bytes.joined(), call, wire, chatCompletions, headers),
+      whole: options.whole ?? ((bytes, headers) => wholeAnswer(bytes.joined(), call, wire, chatCompletions, headers)),
       asks,
       now: () => now,
     }

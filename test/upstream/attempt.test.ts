@@ -10,6 +10,7 @@ import gemini from '../../src/upstream/providers/gemini.js'
 import geminiCompat from '../../src/upstream/providers/gemini-compat.js'
 import type { Provider, Receiver, Transport, Wire } from '../../src/upstream/providers/provider.js'
 import xai from '../../src/upstream/providers/xai.js'
+import type { WholeAnswer } from '../../src/upstream/whole.js'
 import { chunksIn } from '../support/answer-stream.js'
 import { type AttemptOptions, attempts, heard, refused } from '../support/attempts.js'
 import { settingsOf } from '../support/calls.js'
@@ -497,6 +498,25 @@ t.test('timeouts', async t => {
   const { error } = await heard(await running.answered)
   t.match(told(running.interrupted(error)), { code: 'upstream_timeout', message: /timeout\.idle/ }, 'in a stream that had begun')
   await there.seen.at(-1)?.closed
+})
+
+t.test('an answer that is on a thread is in time, late or wrong like any other', async t => {
+  const { attempt } = await trying(t, chat())
+  const total = { timeout: { ...FAR, total: 300 } }
+  t.match(await refused(attempt({ ...total, whole: () => new Promise(() => {}) })), { code: 'upstream_timeout', message: /timeout\.total/ })
+  t.match(await refused(attempt({ whole: () => Promise.reject(new Error('x')) })), { code: 'upstream_invalid_response' })
+  const late = { metered: {}, json: {}, text: 'x' }
+  let tell = (_answer: WholeAnswer): void => {}
+  const asked = attempt({
+    whole: () =>
+      new Promise(resolve => {
+        tell = resolve
+        setImmediate(() => asked.abort(new GatewayError('client_closed', 'Gone.')))
+      }),
+  })
+  t.match(await refused(asked), { code: 'client_closed' })
+  tell(late)
+  t.strictSame(await heard(await attempt({ whole: async () => late }).answered), { text: 'x', error: null })
 })
 
 t.test('a fault of ours, met where a timer calls, is the answer to that request', async t => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { bounded, readFailure, scrub } from '../../src/upstream/failure.js'
+import { readFailure, scrub } from '../../src/upstream/failure.js'
 import { cpuMs } from '../support/cpu.js'
 
 t.test('the message is found in every shape that providers use', async t => {
@@ -123,7 +123,7 @@ t.test('a message is at most 2 kB, and no character is torn', async t => {
   }
 })
 
-t.test('what is nested deeper, or goes on for longer, than anybody reads is left out', async t => {
+t.test('what is nested deeper than anybody reads is left out', async t => {
   const nested = (text: string, levels: number): unknown =>
     JSON.parse(`${text.repeat(levels)}1${(text === '[' ? ']' : '}').repeat(levels)}`)
   for (const open of ['[', '{"a":', '{"message":', '{"detail":']) {
@@ -133,10 +133,6 @@ t.test('what is nested deeper, or goes on for longer, than anybody reads is left
     }
   }
   t.equal(readFailure(400, { error: { message: nested('[', 50_000), code: 'too_deep' } }).code, 'too_deep')
-  const long = JSON.stringify(bounded({ detail: Array.from({ length: 100_000 }, () => ({ msg: 'no' })) }))
-  t.ok(long.length < 10_000, `${long.length}`)
-  t.strictSame(bounded({ a: [null, true, 1.5, 'x', { b: {} }] }), { a: [null, true, 1.5, 'x', { b: {} }] })
-  t.strictSame(Object.keys(bounded(JSON.parse('{"__proto__":{"a":1}}')) as object), ['__proto__'])
 })
 
 t.test('time does not depend on what a provider sends', async t => {
