@@ -12,6 +12,7 @@ import type { Log } from '../telemetry/log.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Recent } from '../telemetry/recent.js'
 import type { Report } from '../upstream/health.js'
+import { prepareAll, switchAll } from './change.js'
 import { merged, mergedChecks } from './health.js'
 import type { Order, Tidings, Word } from './messages.js'
 import { Post } from './post.js'
@@ -22,7 +23,7 @@ const PAUSE_MS = 100
 const PAUSE_MAX_MS = 30_000
 /** One that has lived for so long is started again at once. Milliseconds. */
 const LIVED_MS = 10_000
-/** For a worker to make ready for a config. Milliseconds. */
+/** For a worker to begin, to make ready for a config, and to run it. Milliseconds. */
 const PREPARE_MS = 30_000
 /** For a worker to end, once it has drained. Milliseconds. */
 const END_MS = 5_000
@@ -53,6 +54,8 @@ export class Crew {
   readonly #facts: CrewFacts
   readonly #posts: readonly Post[]
   #config: Config
+  /** How many changes of it there were. */
+  #changes = 0
   #runtime: Runtime
   /** What workers are told to listen on. */
   #port: number
@@ -138,26 +141,15 @@ export class Crew {
    * anything has asked the ledger under it; what it rejects with, this does.
    */
   async change(config: Config, open: () => Promise<void>): Promise<void> {
-    const ready = this.#posts.filter(({ state }) => state === 'up')
-    const answers = await Promise.all(ready.map(post => post.asked({ kind: 'prepare', config }, 'prepared', PREPARE_MS)))
-    const problems = answers.flatMap((answer, i) => {
-      if (answer === 'late') return [`worker ${ready[i]?.number} has not made ready within ${PREPARE_MS / 1000} s`]
-      return answer === null || answer.problem === null ? [] : [answer.problem]
-    })
-    if (problems.length > 0) {
-      for (const post of ready) post.process?.tell({ kind: 'abandon' })
-      throw new Error([...new Set(problems)].join('\n'))
-    }
+    const change = ++this.#changes
+    await prepareAll(this.#posts, { change, config }, PREPARE_MS)
     this.#config = config
-    await Promise.all([
-      open(),
-      ...ready.map(async (post, i) => {
-        // One that died meanwhile begins with this config, if it is not another one by now.
-        if (answers[i] === null || answers[i] === 'late') return
-        post.config = config
-        await post.asked({ kind: 'switch' }, 'switched', PREPARE_MS)
-      }),
-    ])
+    for (const post of this.#posts) if (post.ready === change) post.config = config
+    const [, behind] = await Promise.all([open(), switchAll(this.#posts, change, PREPARE_MS)])
+    for (const post of behind) {
+      this.#facts.log.error('a worker does not run the new config, and is ended once its requests have', { worker: post.number })
+      void this.#leave(post)
+    }
     this.#outdated()
   }
 
@@ -186,9 +178,8 @@ export class Crew {
     await Promise.all(
       this.#posts.map(async post => {
         if (post.state === 'starting') post.process?.kill()
-        if (post.state !== 'up') return
-        const drained = await post.asked({ kind: 'drain', timeoutMs }, 'drained', timeoutMs + END_MS)
-        if (drained === 'late') post.process?.kill()
+        else if (post.state === 'leaving') await post.gone()
+        else if (post.state === 'up') await drained(post, timeoutMs)
       }),
     )
   }
@@ -200,12 +191,9 @@ export class Crew {
     clearInterval(this.#looks)
     await Promise.all(
       this.#posts.map(async post => {
-        if (post.process === null) return
-        const late = setTimeout(() => post.process?.kill(), END_MS)
-        if (post.state === 'up') post.process.tell({ kind: 'end' })
-        else post.process.kill()
+        if (post.state === 'up') await over(post)
+        else post.process?.kill()
         await post.gone()
-        clearTimeout(late)
       }),
     )
   }
@@ -227,6 +215,7 @@ export class Crew {
     // Those that are left share what the first was told; a free port of the system's is another one once none is left.
     if (this.#address.port !== 0 && this.#posts.every(({ state }) => state !== 'up')) this.#port = this.#address.port
     post.state = 'starting'
+    post.ready = 0
     post.silent = 0
     post.config = this.#config
     post.since = clock.monotonic()
@@ -298,18 +287,26 @@ export class Crew {
   #look(): void {
     for (const post of this.#posts) {
       if (post.process === null) continue
-      const patienceMs = post.state === 'up' ? SILENT_MS : PREPARE_MS
+      const patienceMs = post.state === 'starting' ? PREPARE_MS : SILENT_MS
       // Once: what it has left open may take its time to end.
       if (++post.silent === patienceMs / LOOK_MS) {
         this.#facts.log.error('a worker does not answer, and is ended', { worker: post.number, ms: patienceMs })
         post.process.kill()
-      } else if (post.silent > 1 && post.state === 'up') post.process.tell({ kind: 'tell' })
+      } else if (post.silent > 1 && post.state !== 'starting') post.process.tell({ kind: 'tell' })
     }
   }
 
   /** What is not as it should be by now: it began with a config that has been replaced, or on another free port than the rest. */
   #outdated(): void {
     for (const { state, config, process } of this.#posts) if (state === 'up' && config !== this.#config) process?.kill()
+  }
+
+  /** Its worker takes no more connections, and ends when what it has under way has: another one takes its place then. */
+  async #leave(post: Post): Promise<void> {
+    post.state = 'leaving'
+    post.process?.tell({ kind: 'stop' })
+    await drained(post, this.#config.drain_timeout)
+    await over(post)
   }
 
   #flights(before: Tidings | null, now: Tidings | null): void {
@@ -327,7 +324,7 @@ export class Crew {
       log.error('what a worker has left open could not be released: the next start does it', { worker: post.number, error: left })
     else for (const hold of left) released(hold)
     this.#flights(post.tidings, null)
-    const begun = post.state === 'up'
+    const begun = post.state !== 'starting'
     post.state = 'ended'
     post.process = null
     post.tidings = null
@@ -361,4 +358,18 @@ export class Crew {
     for (const { process } of this.#posts) process?.kill()
     await Promise.all(this.#posts.map(post => post.gone()))
   }
+}
+
+/** Its worker has let end what was under way, or is ended where it does not. */
+async function drained(post: Post, timeoutMs: number): Promise<void> {
+  const answer = await post.asked({ kind: 'drain', timeoutMs }, 'drained', timeoutMs + END_MS)
+  if (answer === 'late') post.process?.kill()
+}
+
+/** Has its worker end. Resolves when nobody has the post. */
+async function over(post: Post): Promise<void> {
+  const late = setTimeout(() => post.process?.kill(), END_MS)
+  post.process?.tell({ kind: 'end' })
+  await post.gone()
+  clearTimeout(late)
 }

@@ -30,10 +30,10 @@ export interface Beginning {
 /** What the owner tells a worker. */
 export type Order =
   | Beginning
-  /** Make all ready for this config, and say so. */
-  | { readonly kind: 'prepare'; readonly config: Config }
+  /** Make all ready for this config, and say so. `change`: its number; what is said of it has the same one. */
+  | { readonly kind: 'prepare'; readonly change: number; readonly config: Config }
   /** New requests run under what was made ready. */
-  | { readonly kind: 'switch' }
+  | { readonly kind: 'switch'; readonly change: number }
   /** What was made ready is not wanted. */
   | { readonly kind: 'abandon' }
   /** Somebody watches the requests as they end, or nobody does any more. */
@@ -42,6 +42,8 @@ export type Order =
   | { readonly kind: 'learn'; readonly taught: readonly KeptCalibration[] }
   /** Tell what has happened since, now. */
   | { readonly kind: 'tell' }
+  /** Take no new connections. */
+  | { readonly kind: 'stop' }
   | { readonly kind: 'drain'; readonly timeoutMs: number }
   | { readonly kind: 'end' }
 
@@ -51,8 +53,9 @@ export type Word =
   /** It can not begin. */
   | { readonly kind: 'failed'; readonly message: string; readonly code?: string; readonly address?: string; readonly port?: number }
   /** `problem`: why it could not. */
-  | { readonly kind: 'prepared'; readonly problem: string | null }
-  | { readonly kind: 'switched' }
+  | { readonly kind: 'prepared'; readonly change: number; readonly problem: string | null }
+  /** `done`: false where something else was made ready, or nothing. */
+  | { readonly kind: 'switched'; readonly change: number; readonly done: boolean }
   | { readonly kind: 'ended'; readonly exchanges: readonly RecentExchange[] }
   | ({ readonly kind: 'tidings' } & Tidings)
   | { readonly kind: 'drained' }

@@ -3,13 +3,18 @@ import type { Order, Tidings, Word } from './messages.js'
 import type { WorkerProcess } from './worker-process.js'
 
 type Said<Kind extends Word['kind']> = Extract<Word, { readonly kind: Kind }>
+/** What a post needs of its worker. */
+type Told = Pick<WorkerProcess, 'tell' | 'kill'>
 
 /** The place of one worker, and who has it. */
 export class Post {
   /** From 1. */
   readonly number: number
-  process: WorkerProcess | null = null
-  state: 'starting' | 'up' | 'ended' = 'starting'
+  process: Told | null = null
+  /** `leaving`: it takes no more connections, and ends with what it has under way. */
+  state: 'starting' | 'up' | 'leaving' | 'ended' = 'starting'
+  /** The change that its worker has made ready for last. */
+  ready = 0
   /** The config that it runs, or begins with. */
   config: Config
   since = 0
@@ -46,7 +51,7 @@ export class Post {
     })
   }
 
-  /** Its next word of this kind. `null`: it ended first. */
+  /** Its answer: the next word of this kind, and of the change that the order is about. `null`: it ended first; `'late'`: it has not said so in time. */
   asked<Kind extends Word['kind']>(order: Order, kind: Kind, patienceMs: number): Promise<Said<Kind> | null | 'late'> {
     return new Promise(resolve => {
       const done = (answer: Said<Kind> | null | 'late'): void => {
@@ -56,7 +61,7 @@ export class Post {
       }
       const hear = (word: Word | null): void => {
         if (word === null) done(null)
-        else if (word.kind === kind) done(word as Said<Kind>)
+        else if (word.kind === kind && sameChange(word, order)) done(word as Said<Kind>)
       }
       const timer = setTimeout(done, patienceMs, 'late')
       this.#waiting.add(hear)
@@ -76,4 +81,8 @@ export class Post {
       this.#waiting.add(hear)
     })
   }
+}
+
+function sameChange(word: Word, order: Order): boolean {
+  return !('change' in word && 'change' in order) || word.change === order.change
 }

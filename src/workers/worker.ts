@@ -21,6 +21,7 @@ import { Health } from '../upstream/health.js'
 import { loadNamedProviders } from '../upstream/kinds.js'
 import type { Provider } from '../upstream/providers/provider.js'
 import { VERSION } from '../version.js'
+import type { Change } from './change.js'
 import { FRAME, Frames } from './frames.js'
 import type { Beginning, Order, Word } from './messages.js'
 import { RemoteLedger } from './remote-ledger.js'
@@ -52,7 +53,7 @@ export class Worker {
   readonly #ledger: RemoteLedger
   #parts: Parts | null = null
   /** Made ready for a switch. */
-  #prepared: Runtime | null = null
+  #prepared: { readonly change: number; readonly runtime: Runtime } | null = null
   #leave: (() => void) | null = null
   #ending = false
   /** Orders are carried out one after the other. */
@@ -90,6 +91,9 @@ export class Worker {
       case 'tell':
         parts.teller.tell()
         return true
+      case 'stop':
+        parts.listener.stop()
+        return true
       case 'drain':
         void parts.serving.drain(order.timeoutMs).then(() => this.#say({ kind: 'drained' }))
         return true
@@ -110,8 +114,8 @@ export class Worker {
     }
     const parts = this.#parts
     if (parts === null || this.#obey(order, parts)) return
-    if (order.kind === 'prepare') await this.#prepare(order.config, parts)
-    else if (order.kind === 'switch') this.#switch(parts)
+    if (order.kind === 'prepare') await this.#prepare(order, parts)
+    else if (order.kind === 'switch') this.#say({ kind: 'switched', change: order.change, done: this.#switch(order.change, parts) })
     else if (order.kind === 'abandon') await this.#abandon()
     else await this.#end(parts)
   }
@@ -179,22 +183,23 @@ export class Worker {
     return createLog({ format, level, color, output, now })
   }
 
-  async #prepare(whole: Config, { workers, facts, serving }: Parts): Promise<void> {
+  async #prepare({ change, config: whole }: Change, { workers, facts, serving }: Parts): Promise<void> {
     await this.#abandon()
     try {
       const config = share(whole, workers)
       // A switch can not fail any more.
       if (config.tls !== null) createSecureContext({ cert: config.tls.cert_pem, key: config.tls.key_pem, ca: config.tls.client_ca?.pem })
-      this.#prepared = await setUp(config, await kindsOf(config), facts, serving.runtime)
-      this.#say({ kind: 'prepared', problem: null })
+      this.#prepared = { change, runtime: await setUp(config, await kindsOf(config), facts, serving.runtime) }
+      this.#say({ kind: 'prepared', change, problem: null })
     } catch (error) {
-      this.#say({ kind: 'prepared', problem: (error as Error).message })
+      this.#say({ kind: 'prepared', change, problem: (error as Error).message })
     }
   }
 
-  #switch({ serving, listener, metrics, log, services, facts }: Parts): void {
-    const runtime = this.#prepared
-    if (runtime === null) return
+  /** False: this change is not the one that was made ready. */
+  #switch(change: number, { serving, listener, metrics, log, services, facts }: Parts): boolean {
+    if (this.#prepared?.change !== change) return false
+    const { runtime } = this.#prepared
     this.#prepared = null
     const before = serving.runtime
     const { config } = runtime
@@ -207,13 +212,13 @@ export class Worker {
       .switch(runtime)
       .then(() => closeRuntime(before))
       .catch(error => facts.services.fault('what an older config had set up could not be closed', error))
-    this.#say({ kind: 'switched' })
+    return true
   }
 
   async #abandon(): Promise<void> {
-    const runtime = this.#prepared
+    const prepared = this.#prepared
     this.#prepared = null
-    if (runtime !== null) await closeRuntime(runtime)
+    if (prepared !== null) await closeRuntime(prepared.runtime)
   }
 
   #watch(on: boolean, { recent, teller }: Parts): void {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { connectTo } from '../../src/control/client.js'
+import { FRAME } from '../../src/workers/frames.js'
 import { type Talk, talk } from '../support/client.js'
 import { AUTH, gateway, inspect, KEY, metric, type RunningGateway, workersOf, yaml } from '../support/gateway.js'
 import { program } from '../support/program.js'
@@ -312,6 +313,46 @@ export default async () => {
   const running = await starting
   t.equal((await running.get(`${running.ops}/readyz`)).status, 200)
   t.equal(await running.stop(), 0)
+})
+
+t.test('a worker that does not run the new config ends its requests under the old one, and begins anew with the new one', async t => {
+  const streams = held()
+  const up = await provider(t, streams.script)
+  const before = two(up.url)
+  const running = await gateway(t, before)
+  const talks = await begin(running, 4)
+  up.script = chat()
+  // The second worker says that it has made ready, and can not.
+  const liar = `import { existsSync, writeFileSync, writeSync } from 'node:fs'
+  import { serialize } from 'node:v8'
+  const told = new URL('told', import.meta.url)
+  export default () => {
+    if (process.argv[2] === '2' && !existsSync(told)) {
+      writeFileSync(told, '')
+      const word = serialize({ kind: 'prepared', change: 1, problem: null })
+      const head = Buffer.alloc(5)
+      head.writeUInt32LE(word.length)
+      head[4] = ${FRAME.word}
+      writeSync(4, Buffer.concat([head, word]))
+      throw new Error('not here')
+    }
+    return { name: 'liar' }
+  }`
+  writeFileSync(join(running.folder, 'liar.mjs'), liar)
+  await running.reload(before.replace(KEY, 'mgk_new').replace('providers:', 'policies: [auth, ./liar.mjs, rate, budget, hold]\nproviders:'))
+  t.match(await running.line('a worker does not run the new config'), { level: 'error', worker: 2 })
+  const statuses: number[] = []
+  const answered = () => statuses.slice(-4).join() === '200,200,200,200'
+  while (!answered() && statuses.length < 50) statuses.push(await ask(running, BODY, { authorization: 'Bearer mgk_new' }))
+  t.ok(answered(), `${statuses}: what comes goes to the first`)
+  t.notOk(running.lines().some(line => line.message === 'a worker has ended'))
+  for (const stream of streams.streams) stream.finish(USAGE)
+  t.same(await Promise.all(talks.map(({ ended }) => ended)), ['whole', 'whole', 'whole', 'whole'])
+  t.match(await running.line('a worker has taken the place of one that had ended'), { worker: 2 })
+  t.match(await running.line('a worker has ended'), { worker: 2, reason: 'exit code 0' })
+  for (let i = 0; i < 4; i++) t.equal(await ask(running, BODY, { authorization: 'Bearer mgk_new' }), 200)
+  t.equal(await running.stop(), 0)
+  t.ok((await running.records()).every(({ state }) => state === 'settled'))
 })
 
 t.test('SIGTERM to the whole group: what is under way ends as it should, what comes is sent away, and the exit code is 0', async t => {
