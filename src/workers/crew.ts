@@ -76,7 +76,7 @@ export class Crew {
     this.#config = config
     this.#runtime = runtime
     this.#port = config.listen.port
-    this.#posts = Array.from({ length: config.workers }, (_, i) => new Post(i + 1, config))
+    this.#posts = Array.from({ length: config.workers }, (_, i) => new Post(i + 1))
   }
 
   /**
@@ -143,14 +143,13 @@ export class Crew {
   async change(config: Config, open: () => Promise<void>): Promise<void> {
     const change = ++this.#changes
     await prepareAll(this.#posts, { change, config }, PREPARE_MS)
+    // In the same turn: who begins from now on begins with it, and nobody has begun with the one before who is not ready.
     this.#config = config
-    for (const post of this.#posts) if (post.ready === change) post.config = config
     const [, behind] = await Promise.all([open(), switchAll(this.#posts, change, PREPARE_MS)])
     for (const post of behind) {
       this.#facts.log.error('a worker does not run the new config, and is ended once its requests have', { worker: post.number })
       void this.#leave(post)
     }
-    this.#outdated()
   }
 
   /** The owner's own runtime from now on. */
@@ -217,7 +216,6 @@ export class Crew {
     post.state = 'starting'
     post.ready = 0
     post.silent = 0
-    post.config = this.#config
     post.since = clock.monotonic()
     const process = new WorkerProcess({
       number: post.number,
@@ -232,7 +230,7 @@ export class Crew {
     const taught = calibrations.all()
     process.tell({
       kind: 'begin',
-      config: post.config,
+      config: this.#config,
       workers: this.#posts.length,
       port: this.#port,
       form: log.form,
@@ -280,7 +278,6 @@ export class Crew {
         break
     }
     post.heard(word)
-    if (word.kind === 'listening') this.#outdated()
   }
 
   /** A worker that hangs keeps its connections waiting, and is given new ones: it is ended, and another takes its place. */
@@ -294,11 +291,6 @@ export class Crew {
         post.process.kill()
       } else if (post.silent > 1 && post.state !== 'starting') post.process.tell({ kind: 'tell' })
     }
-  }
-
-  /** What is not as it should be by now: it began with a config that has been replaced, or on another free port than the rest. */
-  #outdated(): void {
-    for (const { state, config, process } of this.#posts) if (state === 'up' && config !== this.#config) process?.kill()
   }
 
   /** Its worker takes no more connections, and ends when what it has under way has: another one takes its place then. */

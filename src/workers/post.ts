@@ -1,4 +1,3 @@
-import type { Config } from '../config/config.js'
 import type { Order, Tidings, Word } from './messages.js'
 import type { WorkerProcess } from './worker-process.js'
 
@@ -15,8 +14,6 @@ export class Post {
   state: 'starting' | 'up' | 'leaving' | 'ended' = 'starting'
   /** The change that its worker has made ready for last. */
   ready = 0
-  /** The config that it runs, or begins with. */
-  config: Config
   since = 0
   pauseMs = 0
   tidings: Tidings | null = null
@@ -27,9 +24,8 @@ export class Post {
   /** Those who wait for a word of it; with `null` when it is gone. */
   readonly #waiting = new Set<(word: Word | null) => void>()
 
-  constructor(number: number, config: Config) {
+  constructor(number: number) {
     this.number = number
-    this.config = config
   }
 
   /** Tells those who wait for it what it has said. `null`: it is gone. */

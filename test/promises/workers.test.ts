@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -267,6 +267,7 @@ t.test('a reload changes all workers or none; what is under way ends under the c
   t.same(await four(KEY), [200, 200, 200, 200])
 })
 
+<<<<<<< HEAD
 t.test('a config that one of them can not run has credited nothing', async t => {
   const running = await gateway(t, two((await provider(t)).url))
   writeFileSync(
@@ -313,6 +314,42 @@ export default async () => {
   const running = await starting
   t.equal((await running.get(`${running.ops}/readyz`)).status, 200)
   t.equal(await running.stop(), 0)
+=======
+t.test('a worker that begins while the others make ready for a config changes with them, and cuts nothing that it has begun', async t => {
+  const streams = held()
+  const up = await provider(t, streams.script)
+  const before = two(up.url)
+  const running = await gateway(t, before)
+  // The second worker is not ready before the test says so.
+  const slow = `import { existsSync, writeFileSync } from 'node:fs'
+  import { setTimeout as sleep } from 'node:timers/promises'
+  const at = name => new URL(name, import.meta.url)
+  export default async () => {
+    if (process.argv[2] === '2') {
+      writeFileSync(at('asked'), '')
+      while (!existsSync(at('go'))) await sleep(10)
+    }
+    return { name: 'slow' }
+  }`
+  writeFileSync(join(running.folder, 'slow.mjs'), slow)
+  const reloaded = running.reload(
+    before.replace(KEY, 'mgk_new').replace('providers:', 'policies: [auth, ./slow.mjs, rate, budget, hold]\nproviders:'),
+  )
+  while (!existsSync(join(running.folder, 'asked'))) await sleep(10)
+  process.kill(workersOf(running)[0] as number, 'SIGKILL')
+  t.match(await running.line('a worker has taken the place of one that had ended'), { worker: 1 })
+  const talks = await begin(running, 4)
+  writeFileSync(join(running.folder, 'go'), '')
+  await reloaded
+  t.equal(running.lines().filter(line => line.message === 'the config was reloaded').length, 1)
+  up.script = chat()
+  for (let i = 0; i < 4; i++) t.equal(await ask(running, BODY, { authorization: 'Bearer mgk_new' }), 200)
+  for (const stream of streams.streams) stream.finish(USAGE)
+  t.same(await Promise.all(talks.map(({ ended }) => ended)), ['whole', 'whole', 'whole', 'whole'])
+  t.equal(running.lines().filter(line => line.message === 'a worker has ended').length, 1)
+  t.equal(await running.stop(), 0)
+  t.ok((await running.records()).every(({ state }) => state === 'settled'))
+>>>>>>> e970237 (workers: those that begin while others make ready for a config change with them)
 })
 
 t.test('a worker that does not run the new config ends its requests under the old one, and begins anew with the new one', async t => {

@@ -17,7 +17,7 @@ interface Told {
 
 /** A post whose worker is up, and says what `answer` does. */
 function up(number: number, answer: (post: Post, order: Order) => void): Told {
-  const post = new Post(number, config)
+  const post = new Post(number)
   const orders: Order['kind'][] = []
   post.state = 'up'
   post.process = {
@@ -76,4 +76,32 @@ t.test('those that do not run it are named; one that has ended meanwhile is not'
   const posts = [up(1, willing).post, stubborn.post, dying.post]
   await prepareAll(posts, { change: 1, config }, PATIENCE_MS)
   t.strictSame(await switchAll(posts, 1, PATIENCE_MS), [stubborn.post])
+})
+
+t.test('one that begins meanwhile has to make ready too, before any runs it; one that could not begin is not waited for', async t => {
+  const slow = up(1, silent)
+  const next = up(2, silent)
+  const failing = up(3, silent)
+  const posts = [slow.post, next.post, failing.post]
+  next.post.state = 'starting'
+  failing.post.state = 'starting'
+  const all = prepareAll(posts, { change: 1, config }, PATIENCE_MS)
+  next.post.state = 'up'
+  next.post.heard({ kind: 'listening', host: '127.0.0.1', port: 80 })
+  failing.post.state = 'ended'
+  failing.post.heard(null)
+  await new Promise(setImmediate)
+  t.strictSame(next.orders, [])
+  slow.post.heard({ kind: 'prepared', change: 1, problem: null })
+  await new Promise(setImmediate)
+  t.strictSame([slow.orders, next.orders, failing.orders], [['prepare'], ['prepare'], []])
+  next.post.heard({ kind: 'prepared', change: 1, problem: 'not here' })
+  await t.rejects(all, { message: 'not here' })
+  t.strictSame(
+    [slow.orders, next.orders],
+    [
+      ['prepare', 'abandon'],
+      ['prepare', 'abandon'],
+    ],
+  )
 })
