@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.js'
+import { unavailable } from './unavailable.js'
 
 /** What a batch is written to. Between two batches nothing is half done. */
 export interface Store {
@@ -146,15 +146,4 @@ export class Batches {
     // Promises that were resolved before `tidy` failed stay resolved: those batches are durable.
     for (const { reject } of [...batch, ...this.#queue.splice(0), ...this.#tasks.splice(0)]) reject(rejection)
   }
-}
-
-/** Its message may reach a client, so it says nothing of files and disks; the cause is for the log. */
-function unavailable(failure: string, cause?: unknown): GatewayError {
-  return new GatewayError(
-    'ledger_unavailable',
-    'The ledger cannot be written, so nothing is admitted. The gateway has to be restarted by its operator.',
-    {
-      cause: new Error(failure, { cause }),
-    },
-  )
 }

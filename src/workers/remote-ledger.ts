@@ -16,6 +16,7 @@ import type {
   UsageRecord,
   Wallet,
 } from '../ledger/ledger.js'
+import { unavailable } from '../ledger/unavailable.js'
 import { readAnswers } from './answers.js'
 import { type Call, OperationWriter } from './operations.js'
 
@@ -149,9 +150,4 @@ export class RemoteLedger implements Ledger {
       this.#failure ??= (error.cause as Error | undefined)?.message ?? error.message
     return error
   }
-}
-
-function unavailable(failure: string): GatewayError {
-  const message = 'The ledger cannot be written, so nothing is admitted. The gateway has to be restarted by its operator.'
-  return new GatewayError('ledger_unavailable', message, { cause: new Error(failure) })
 }
