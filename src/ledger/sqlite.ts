@@ -30,7 +30,7 @@ import { type FileOptions, openFile } from './open-file.js'
 import { type Held, OpenHolds } from './open-holds.js'
 import { type Asked, checkAmount, checkPosted, claimed, type Part, postedBy, reading, readingOf } from './parts.js'
 import { type PostedEntry, Records } from './records.js'
-import { recovered } from './recovery.js'
+import { recover, recovered } from './recovery.js'
 import { type Look, Reports } from './reports.js'
 import type { Prunable, Pruned, Pruning } from './retention.js'
 import type { SqliteFile } from './sqlite-file.js'
@@ -61,7 +61,7 @@ export interface SqliteLedger extends Ledger, AccountBook, UsageReports, Calibra
    * holds go on, and none is kept in memory for having been looked at.
    */
   survey<Item, Found>(items: Iterable<Item>, find: (item: Item, look: Look) => Found): Promise<Found[]>
-  /** As the contract has it; of the holds with these ids alone, where they are given. */
+  /** As the contract has it; of the holds with these ids alone, where they are given. Others go on meanwhile. One that can not be ended stays open, and rejects it all. */
   recover(at: number, ids?: ReadonlySet<string>): Promise<OpenHold[]>
   /** Writes a consistent copy to a file that does not exist yet, while others go on. */
   backup(path: string): Promise<void>
@@ -160,12 +160,9 @@ class FileLedger implements SqliteLedger {
     return this.#batches.run(() => this.#end(id, 'voided', record, null))
   }
 
-  recover(at: number, ids?: ReadonlySet<string>): Promise<OpenHold[]> {
-    return this.#batches.run(() => {
-      const holds = this.#openHolds().filter(({ id }) => ids === undefined || ids.has(id))
-      for (const hold of holds) this.#end(hold.id, 'recovered', recovered(hold, at), null)
-      return holds
-    })
+  async recover(at: number, ids?: ReadonlySet<string>): Promise<OpenHold[]> {
+    const holds = await this.#batches.run(() => this.#openHolds(ids))
+    return recover(holds, hold => this.#batches.run(() => this.#end(hold.id, 'recovered', recovered(hold, at), null)))
   }
 
   credit(credit: Credit): Promise<'credited' | 'already_credited'> {
@@ -350,8 +347,9 @@ class FileLedger implements SqliteLedger {
     return 'ended'
   }
 
-  #openHolds(): OpenHold[] {
-    const holds = [...this.#open].map(({ id, at, record }) => ({ id, at, record }))
+  #openHolds(ids?: ReadonlySet<string>): OpenHold[] {
+    const held = ids === undefined ? [...this.#open] : [...ids].flatMap(id => this.#open.get(id) ?? [])
+    const holds = held.map(({ id, at, record }) => ({ id, at, record }))
     return holds.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
   }
 

@@ -46,6 +46,46 @@ t.test('recovery of some ends those alone, and of them only what is open', async
   t.strictSame(await ids(ledger.recover(AT + 1)), ['r2'])
 })
 
+t.test('recovery of many is done in parts, between which others go on', async t => {
+  const commits: number[] = []
+  const commit = (_seconds: number, operations: number): void => void commits.push(operations)
+  const ledger = await openLedger({ path: ':memory:', durability: 'process', create: true, observe: { commit } })
+  t.teardown(() => ledger.close())
+  const ids = Array.from({ length: 250 }, (_, i) => `r${String(i).padStart(3, '0')}`)
+  for (const id of ids) void hold(ledger, id)
+  await ledger.open()
+  commits.length = 0
+  const done: string[] = []
+  const recovery = ledger.recover(AT + 1).then(found => {
+    done.push('recovered')
+    return found.map(({ id }) => id)
+  })
+  await ledger.wallet('acme').then(() => done.push('read'))
+  // Ended by its owner after recovery has looked.
+  const last = ids.at(-1) as string
+  t.equal(await ledger.void(last, endingRecord()), 'ended')
+  t.strictSame(await recovery, ids.slice(0, -1))
+  t.strictSame(done, ['read', 'recovered'])
+  t.ok(commits.length >= 3 && Math.max(...commits) <= 101, commits.join())
+  t.strictSame(await ledger.verify(), [])
+})
+
+t.test('a hold that can not be recovered stays as it is, and the others are', async t => {
+  const ledger = await opened(t)
+  await hold(ledger, 'r1')
+  await hold(ledger, 'r2', { claims: ['tokens/b/day@0=0'] })
+  await hold(ledger, 'r3', { claims: ['tokens/b/day@0=5:counted'] })
+  await hold(ledger, 'r4')
+  const most = BigInt(Number.MAX_SAFE_INTEGER)
+  await ledger.settle('r2', { state: 'settled', actual: { tokens: most }, record: endingRecord() })
+  await t.rejects(ledger.recover(AT), RangeError)
+  t.strictSame(
+    (await ledger.open()).map(({ id }) => id),
+    ['r3'],
+  )
+  t.strictSame(await ledger.verify(), [])
+})
+
 t.test('open holds are told oldest first, those of one moment by their ids, however they came', async t => {
   for (const ids of ['r1 r2 r3', 'r3 r2 r1', 'r2 r3 r1']) {
     const ledger = await opened(t)

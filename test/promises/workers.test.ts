@@ -267,7 +267,6 @@ t.test('a reload changes all workers or none; what is under way ends under the c
   t.same(await four(KEY), [200, 200, 200, 200])
 })
 
-<<<<<<< HEAD
 t.test('a config that one of them can not run has credited nothing', async t => {
   const running = await gateway(t, two((await provider(t)).url))
   writeFileSync(
@@ -314,7 +313,8 @@ export default async () => {
   const running = await starting
   t.equal((await running.get(`${running.ops}/readyz`)).status, 200)
   t.equal(await running.stop(), 0)
-=======
+})
+
 t.test('a worker that begins while the others make ready for a config changes with them, and cuts nothing that it has begun', async t => {
   const streams = held()
   const up = await provider(t, streams.script)
@@ -349,7 +349,6 @@ t.test('a worker that begins while the others make ready for a config changes wi
   t.equal(running.lines().filter(line => line.message === 'a worker has ended').length, 1)
   t.equal(await running.stop(), 0)
   t.ok((await running.records()).every(({ state }) => state === 'settled'))
->>>>>>> e970237 (workers: those that begin while others make ready for a config change with them)
 })
 
 t.test('a worker that does not run the new config ends its requests under the old one, and begins anew with the new one', async t => {
