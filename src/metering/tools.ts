@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '../json.js'
 import type { TextSum, Texts } from './text.js'
 import type { Family } from './tokenizers.js'
+import { addJson, schemaTokens } from './tool-schema.js'
 
 /**
  * Adds tool definitions, a part of the body, to the sum and returns what comes on top of their text. OpenAI's models see each tool as a type declaration, whose
@@ -22,7 +23,10 @@ export function toolTokens(tools: readonly unknown[], sum: TextSum, part = 'tool
 
 /** Legacy `functions` are the function itself; custom tools and a provider's own ones are described by their JSON. */
 function declared(tool: JsonObject, texts: Texts): number {
-  if (isObject(tool.function)) return declaration(tool.function, texts)
+  if (isObject(tool.function)) {
+    for (const name in tool) if (name !== 'function' && (name !== 'type' || tool.type !== 'function')) addJson(name, tool[name], texts)
+    return declaration(tool.function, texts)
+  }
   if (typeof tool.type !== 'string') return declaration(tool, texts)
   texts.add(JSON.stringify(tool))
   return 7
@@ -37,40 +41,13 @@ const JSON_OVERHEAD: { readonly [name in Exclude<Family, 'o200k' | 'cl100k'>]: (
 }
 
 function declaration(tool: JsonObject, texts: Texts): number {
+  let tokens = 7
   texts.add(`${text(tool.name)}:${text(tool.description)}`)
-  return 7 + (isObject(tool.parameters) ? fields(tool.parameters, texts) : 0)
-}
-
-function fields(schema: JsonObject, texts: Texts): number {
-  if (!isObject(schema.properties)) return 0
-  let tokens = 0
-  for (const [name, field] of Object.entries(schema.properties)) {
-    if (!isObject(field)) continue
-    if (tokens === 0) tokens = 3
-    texts.add(
-      `${name}:${typeof field.type === 'string' ? field.type : field.type === undefined ? '' : JSON.stringify(field.type)}:${text(field.description)}\n`,
-    )
-    tokens += (field.description === undefined ? 1 : 3) + nested(field, texts)
-  }
-  return tokens
-}
-
-/** What a field holds besides its name: listed values, fields of its own, items, alternatives. */
-function nested(field: JsonObject, texts: Texts): number {
-  let tokens = fields(field, texts)
-  if (Array.isArray(field.enum)) {
-    for (const value of field.enum) {
-      texts.add(`${typeof value === 'string' ? value : JSON.stringify(value)}`)
-      tokens += 3
-    }
-    if (tokens >= 3) tokens -= 3
-  }
-  if (isObject(field.items)) tokens += nested(field.items, texts)
-  for (const branches of [field.anyOf, field.oneOf, field.allOf]) {
-    if (Array.isArray(branches)) for (const branch of branches) if (isObject(branch)) tokens += 3 + nested(branch, texts)
-  }
-  for (const shared of [field.$defs, field.definitions]) {
-    if (isObject(shared)) for (const one of Object.values(shared)) if (isObject(one)) tokens += 3 + nested(one, texts)
+  for (const name in tool) {
+    const value = tool[name]
+    if ((name === 'name' || name === 'description') && typeof value === 'string') continue
+    if (name === 'parameters' && isObject(value)) tokens += schemaTokens(value, texts)
+    else if (name !== 'strict' || typeof value !== 'boolean') addJson(name, value, texts)
   }
   return tokens
 }

@@ -40,6 +40,43 @@ t.test('definitions of tools are never too low, and at most 25 % too high', asyn
   }
 })
 
+t.test('a schema counts wherever its text stands', async t => {
+  const words = 'The address of the customer including street, number, floor and postal code. '.repeat(40)
+  const address: JsonObject = {
+    type: 'object',
+    description: words,
+    properties: Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`field_${i}`, { type: 'string', description: words }])),
+  }
+  const tool = (parameters: JsonObject): JsonObject => ({
+    ...said('Hi'),
+    tools: [{ type: 'function', function: { name: 'save', description: 'd', parameters } }],
+  })
+  const inline = tokens(tool({ type: 'object', properties: { address } }))
+  const places: Readonly<Record<string, JsonObject>> = {
+    definitions: { $defs: { Address: address }, properties: { address: { $ref: '#/$defs/Address' } } },
+    'alternatives at the root': { anyOf: [address] },
+    'other fields': { properties: { a: { type: 'object', additionalProperties: address } } },
+    'items by place': { properties: { a: { type: 'array', prefixItems: [address] } } },
+    'a list of items': { properties: { a: { type: 'array', items: [address] } } },
+    conditions: { if: { properties: {} }, else: address },
+    patterns: { patternProperties: { '^a': address } },
+    'no schema': { properties: { a: [address] as unknown as JsonObject } },
+    prototypes: { properties: JSON.parse(JSON.stringify({ proto: address }).replace('proto', '__proto__')) as JsonObject },
+  }
+  for (const [place, schema] of Object.entries(places)) {
+    const held = tokens(tool({ type: 'object', ...schema }))
+    t.ok(held > 0.95 * inline && held < 1.5 * inline, `${place}: ${held}, inline ${inline}`)
+  }
+  const shallow = tokens(tool({ type: 'object', properties: { a: { type: 'string' } } }))
+  for (const keyword of ['default', 'examples', 'title', 'const', 'pattern', 'format', '$comment', 'constructor', 'x'.repeat(9000)]) {
+    const held = tokens(tool({ type: 'object', properties: { a: { type: 'string', [keyword]: words.repeat(10) } } }))
+    t.ok(held > shallow + 5000, `${keyword.slice(0, 20)}: ${held}`)
+  }
+  const known = { type: 'object', properties: { a: { type: 'string', format: 'date', minLength: 1 } }, additionalProperties: false }
+  t.equal(tokens(tool({ ...known, required: ['a'] })), shallow, 'what a declaration does not show is nothing')
+  t.ok(tokens(tool({ ...known, required: ['a', 'a', words] })) > shallow + 500, 'but what is required and no field is')
+})
+
 t.test('each thing that a provider counts adds to the estimate', async t => {
   const plain = tokens(said('What is the weather in Tehran?'))
   const schema = { type: 'object', properties: { city: { type: 'string', description: 'Where' } } }
