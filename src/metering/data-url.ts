@@ -4,6 +4,8 @@ export interface Bytes {
   readonly length: number
   /** Up to `count` bytes from `offset`; fewer at the end. */
   at(offset: number, count: number): Uint8Array
+  /** Is what stands before that byte all base64? Where it is not, decoders leave it out, and the offsets behind it are others. */
+  plain(before: number): boolean
 }
 
 export interface DataUrl {
@@ -19,8 +21,8 @@ export function dataUrl(url: string): DataUrl | null {
   // A header longer than that is none.
   if (comma < 0 || comma > 256) return null
   const header = url.slice(5, comma).toLowerCase()
-  if (!header.endsWith(';base64')) return null
-  return { type: header.slice(0, header.indexOf(';')), bytes: base64Bytes(url, comma + 1) }
+  if (!/;\s*base64\s*(;|$)/.test(header)) return null
+  return { type: header.slice(0, header.indexOf(';')).trim(), bytes: base64Bytes(url, comma + 1) }
 }
 
 /** Base64 text from `start` on, without line breaks (clients send none). */
@@ -35,6 +37,7 @@ export function base64Bytes(text: string, start = 0): Bytes {
       const piece = text.slice(start + group * 4, start + (group + Math.ceil((skip + count) / 3)) * 4)
       return Buffer.from(piece, 'base64').subarray(skip, skip + count)
     },
+    plain: before => /^[A-Za-z0-9+/]*$/.test(text.slice(start, start + Math.ceil((before * 4) / 3))),
   }
 }
 

@@ -9,7 +9,8 @@ export interface Size {
 
 /**
  * Tokens that a model counts for an image: by the rule of its family and the size found in the first bytes of a PNG, JPEG, GIF or WebP data
- * URL. An image elsewhere, or of another format, counts as the most that the rule gives, since it can not be measured. Never the base64 text.
+ * URL. An image elsewhere, of another format, or whose size a decoder might read otherwise, counts as the most that the rule gives, since it can not be measured.
+ * Never the base64 text.
  */
 export function imageTokens(url: string, detail: unknown, model: Pick<Model, 'upstream' | 'provider'>): number {
   const data = dataUrl(url)
@@ -69,7 +70,7 @@ function claude(edge: number, most: number): Rule {
 }
 
 function geminiTiles(size: Size | null): number {
-  if (size === null) return 258 * 8
+  if (size === null) return 258 * 64
   return size.width <= 384 && size.height <= 384 ? 258 : 258 * Math.min(64, cells(size, 768))
 }
 
@@ -79,28 +80,52 @@ function geminiFlat(_size: Size | null, detail: string): number {
 
 /** Open models differ; most cut into patches of 28² and merge no further. */
 function open(size: Size | null): number {
-  return size === null ? 4784 : Math.min(16_384, cells(size, 28))
+  return size === null ? 16_384 : Math.min(16_384, cells(size, 28))
 }
 
 function cells(size: Size, edge: number): number {
   return Math.max(1, Math.ceil(size.width / edge)) * Math.max(1, Math.ceil(size.height / edge))
 }
 
-/** `null`: not one of the four formats, cut off, or without a size. */
+/** No pixel takes more bytes in any of the formats; and what a file may hold besides its picture. */
+const BYTES_PER_PIXEL = 16
+const BESIDES = 1_048_576
+
+/** `null`: not one of the four formats, cut off, without a size, or with far more bytes than a picture of that size has. */
 export function imageSize(bytes: Bytes): Size | null {
   const head = bytes.at(0, 32)
-  const size = pngSize(head) ?? gifSize(head) ?? webpSize(head) ?? (uint16(head, 0) === 0xffd8 ? jpegSize(bytes) : null)
-  return size !== null && size.width > 0 && size.height > 0 ? size : null
+  const size = pngSize(head) ?? webpSize(head) ?? (uint16(head, 0) === 0xffd8 ? jpegSize(bytes) : gifSize(bytes, head))
+  if (size === null || size.width === 0 || size.height === 0) return null
+  return bytes.length <= BESIDES + BYTES_PER_PIXEL * size.width * size.height ? size : null
 }
 
 function pngSize(head: Uint8Array): Size | null {
-  if (uint32(head, 0) !== 0x89504e47 || head.length < 24) return null
+  if (uint32(head, 0) !== 0x89504e47 || uint32(head, 12) !== 0x49484452 || head.length < 24) return null
   return { width: uint32(head, 16), height: uint32(head, 20) }
 }
 
-function gifSize(head: Uint8Array): Size | null {
-  if (uint32(head, 0) !== 0x47494638 || head.length < 10) return null
-  return { width: uint16le(head, 6), height: uint16le(head, 8) }
+/** A first frame that is larger than the screen enlarges it. */
+function gifSize(bytes: Bytes, head: Uint8Array): Size | null {
+  if (uint32(head, 0) !== 0x47494638 || head.length < 13) return null
+  const flags = head[10] as number
+  let at = 13 + (flags >= 128 ? 6 << (flags & 7) : 0)
+  for (let blocks = 0; blocks < 4096; blocks++) {
+    const block = bytes.at(at, 9)
+    if (block.length < 9) return null
+    if (block[0] === 0x2c) {
+      if (!bytes.plain(at + 9)) return null
+      const [right, bottom] = [uint16le(block, 1) + uint16le(block, 5), uint16le(block, 3) + uint16le(block, 7)]
+      return { width: Math.max(uint16le(head, 6), right), height: Math.max(uint16le(head, 8), bottom) }
+    }
+    // Extensions are parts of up to 255 bytes behind their length.
+    if (block[0] !== 0x21) return null
+    at += 2
+    for (let length = 1; length > 0 && blocks < 4096; blocks++) {
+      length = bytes.at(at, 1)[0] ?? 0
+      at += length + 1
+    }
+  }
+  return null
 }
 
 function webpSize(head: Uint8Array): Size | null {
@@ -125,7 +150,9 @@ function jpegSize(bytes: Bytes): Size | null {
       continue
     }
     const frame = marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
-    if (frame) return { width: uint16(head, 7), height: uint16(head, 5) }
+    if (frame) return bytes.plain(at + 9) ? { width: uint16(head, 7), height: uint16(head, 5) } : null
+    // Decoders disagree about all others: some have no length.
+    if (marker < 0xe0 && marker !== 0xc4 && marker !== 0xcc && marker !== 0xdb && marker !== 0xdd) return null
     at += 2 + uint16(head, 2)
   }
   return null

@@ -11,10 +11,15 @@ const png = (width: number, height: number) => {
   bytes.writeUInt32BE(height, 20)
   return bytes
 }
-const gif = (width: number, height: number) => {
-  const bytes = Buffer.from('GIF89a'.padEnd(40, '\0'), 'latin1')
+const gif = (width: number, height: number, frame = [width, height] as const) => {
+  const bytes = Buffer.from('GIF89a'.padEnd(64, '\0'), 'latin1')
   bytes.writeUInt16LE(width, 6)
   bytes.writeUInt16LE(height, 8)
+  // Two colours, an extension, and a frame of the whole screen.
+  bytes[10] = 0x80
+  bytes.set([0x21, 0xf9, 4, 0, 0, 0, 0, 0, 0x2c], 19)
+  bytes.writeUInt16LE(frame[0], 32)
+  bytes.writeUInt16LE(frame[1], 34)
   return bytes
 }
 const webp = (kind: string, write: (bytes: Buffer) => void) => {
@@ -80,6 +85,23 @@ t.test('what is no image, or is cut off, has no size', async t => {
   )
 })
 
+t.test('a size that a decoder might read otherwise is none', async t => {
+  const sized = (bytes: Buffer) => imageSize(base64Bytes(bytes.toString('base64')))
+  t.equal(sized(Buffer.concat([png(1, 1), Buffer.alloc(20_000_000, 7)])), null, 'twenty megabytes of one pixel')
+  t.equal(sized(Buffer.concat([jpeg(5, 5), Buffer.alloc(2_000_000, 7)])), null)
+  t.strictSame(sized(gif(1, 1, [4000, 3000])), { width: 4000, height: 3000 }, 'a frame beyond the screen')
+  const noHeader = png(9, 9)
+  noHeader[12] = 0
+  t.equal(sized(noHeader), null, 'no IHDR')
+  const small = jpeg(9, 9)
+  const marked = (marker: number) => Buffer.concat([small.subarray(0, 2), Buffer.from([0xff, marker, 0, 2]), small.subarray(2)])
+  for (const marker of [0x01, 0xd0, 0xd7, 0xd8, 0xda])
+    t.equal(sized(marked(marker)), null, `marker ${marker.toString(16)}: not all see a length`)
+  t.strictSame(sized(marked(0xfe)), { width: 9, height: 9 }, 'a remark')
+  const base64 = jpeg(9, 9, 300).toString('base64')
+  t.equal(imageSize(base64Bytes(`${base64.slice(0, 100)}\n   ${base64.slice(100)}`)), null, 'blanks in the base64')
+})
+
 t.test('base64 is read at any place without decoding what is before', async () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(220), fc.nat(40), fc.nat(9), (bytes, offset, count, start) => {
@@ -135,6 +157,9 @@ t.test('an image that can not be measured counts as the most', async t => {
     ['gpt-6', 15_000],
     ['claude-haiku-4-5', 1600],
     ['claude-opus-5', 4784],
+    ['gemini-2.5-flash', 258 * 64],
+    ['gemini-3-pro', 1120],
+    ['qwen2.5-vl', 16_384],
   ] as const) {
     t.equal(imageTokens(address, undefined, model(upstream)), most, upstream)
     t.equal(imageTokens('data:image/bmp;base64,Qk0AAAAA', undefined, model(upstream)), most, upstream)
