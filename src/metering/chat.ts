@@ -1,8 +1,9 @@
 import type { Model } from '../config/config.js'
 import type { Estimate } from '../endpoints/endpoint.js'
 import { isObject, type JsonObject } from '../json.js'
+import { audioTokens } from './audio.js'
 import { imageTokens } from './image.js'
-import { audioTokens, fileText, fileTokens } from './media.js'
+import { fileText, fileTokens } from './media.js'
 import { type BodyTexts, TextSum, type Texts } from './text.js'
 import { familyOf } from './tokenizers.js'
 import { toolTokens } from './tools.js'
@@ -92,8 +93,10 @@ function partTokens(part: JsonObject, model: Model): number {
       const image = isObject(part.image_url) ? part.image_url : { url: part.image_url }
       return imageTokens(typeof image.url === 'string' ? image.url : '', image.detail, model)
     }
-    case 'input_audio':
-      return isObject(part.input_audio) && typeof part.input_audio.data === 'string' ? audioTokens(part.input_audio.data) : 0
+    case 'input_audio': {
+      const audio = isObject(part.input_audio) ? part.input_audio : {}
+      return typeof audio.data === 'string' ? Math.min(audioTokens(audio.data, audio.format), model.context ?? Number.POSITIVE_INFINITY) : 0
+    }
     case 'file': {
       const file = isObject(part.file) ? part.file : {}
       return fileTokens(typeof file.file_data === 'string' ? file.file_data : null, model)

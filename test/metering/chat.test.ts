@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { JsonObject } from '../../src/json.js'
+import { audioTokens } from '../../src/metering/audio.js'
 import { chatTokens } from '../../src/metering/chat.js'
-import { audioTokens, fileText, fileTokens } from '../../src/metering/media.js'
+import { fileText, fileTokens } from '../../src/metering/media.js'
 import { TextSum } from '../../src/metering/text.js'
 import { toolTokens } from '../../src/metering/tools.js'
 import { sampleModel } from '../support/sample-call.js'
@@ -176,18 +177,58 @@ t.test('other providers wrap more around messages and tools', async t => {
   t.ok(tokens(body, sampleModel({ tokenizer: 'bytes' })) >= JSON.stringify(body.tools).length)
 })
 
+/** A WAV file of 16 bits, two channels, 8 kHz: 32,000 bytes a second, whatever it says itself. */
+const wav = (said = 32_000, before = Buffer.alloc(0)) => {
+  const fmt = Buffer.from('fmt \x10\0\0\0\x01\0\x02\0'.padEnd(24, '\0'), 'latin1')
+  fmt.writeUInt32LE(8000, 12)
+  fmt.writeUInt32LE(said, 16)
+  fmt.writeUInt16LE(4, 20)
+  fmt.writeUInt16LE(16, 22)
+  return Buffer.concat([Buffer.from('RIFF\0\0\0\0WAVE', 'latin1'), before, fmt], 320_044)
+}
+/** Frames of an MP3 of 44.1 kHz; `index` 9 is 128 kbit/s. */
+const mp3 = (frames: number, index = 9) => {
+  const length = Math.floor((144_000 * ([0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320][index] as number)) / 44_100)
+  return Buffer.concat(new Array<Buffer>(frames).fill(Buffer.from([0xff, 0xfb, index << 4, 0, ...Buffer.alloc(length - 4)])))
+}
+const spoken = (frames: number) => Math.ceil(((frames * 1152) / 44_100) * 32)
+const tag = (...length: number[]) => Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, ...length])
+
 t.test('audio counts by its length', async t => {
-  const wav = Buffer.alloc(44 + 320_000)
-  wav.write('RIFF\0\0\0\0WAVEfmt ', 'latin1')
-  wav.writeUInt32LE(32_000, 28)
-  t.equal(audioTokens(wav.toString('base64')), Math.ceil((320_044 / 32_000) * 32))
-  const mp3 = Buffer.alloc(160_000)
-  mp3.set([0xff, 0xfb, 0x90, 0])
-  t.equal(audioTokens(mp3.toString('base64')), 320, '128 kbit/s: ten seconds')
-  const tagged = Buffer.concat([Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 1, 0]), Buffer.alloc(128), mp3])
-  t.equal(audioTokens(tagged.toString('base64')), 320, 'behind a tag')
+  t.equal(audioTokens(wav().toString('base64')), Math.ceil((320_044 / 32_000) * 32))
+  t.equal(audioTokens(wav(32_000, Buffer.from('JUNK\x04\0\0\0abcd', 'latin1')).toString('base64')), 321, 'behind another chunk')
+  t.equal(audioTokens(mp3(384).toString('base64')), spoken(384), '128 kbit/s: ten seconds')
+  t.equal(audioTokens(Buffer.concat([tag(0, 0, 1, 0), Buffer.alloc(128), mp3(384)]).toString('base64')), spoken(384), 'behind a tag')
+  t.equal(audioTokens(`data:audio/mpeg;base64,${mp3(384).toString('base64')}`, 'mp3'), spoken(384), 'a data URL')
   t.equal(audioTokens(Buffer.alloc(20_000, 1).toString('base64')), 320, 'unknown: the thinnest speech')
   t.equal(audioTokens(''), 0)
+})
+
+t.test('audio that lies about its length counts as what is played, or as the thinnest speech', async t => {
+  const noise = Buffer.alloc(200_000, 7)
+  const thinnest = 3200
+  const lies: readonly (readonly [what: string, bytes: Buffer, least: number, format?: string])[] = [
+    ['a tag longer than the file', Buffer.concat([tag(127, 127, 127, 127), noise]), thinnest],
+    ['a tag whose length is none', Buffer.concat([tag(0, 0, 0, 255), noise]), thinnest],
+    ['a WAV file with a rate of 2^32-1', wav(0xffff_ffff), 321],
+    ['a first frame of 320 kbit/s before others of 32', Buffer.concat([mp3(1, 14), mp3(1000, 1)]), spoken(1000)],
+    ['one frame before noise', Buffer.concat([mp3(1, 14), noise]), thinnest],
+    ['a WAV header before an MP3', Buffer.concat([wav().subarray(0, 44), mp3(1000, 1)]), spoken(1000), 'mp3'],
+    ['MP3 in a WAV file', Buffer.concat([wav().subarray(0, 20), Buffer.from([0x55]), wav().subarray(21, 44), mp3(1000, 1)]), spoken(1000)],
+  ]
+  for (const [what, bytes, least, format] of lies) {
+    const tokens = audioTokens(bytes.toString('base64'), format)
+    t.ok(tokens >= least && tokens < 1.1 * least + 50, `${what}: ${tokens}`)
+  }
+  const fast = wav()
+  fast.writeUInt32LE(0xffff_ffff, 24)
+  t.equal(audioTokens(fast.toString('base64')), Math.ceil((320_044 / 384_000) * 32), 'no sound is fatter than 48 kHz')
+  const slow = wav()
+  slow.writeUInt32LE(1, 24)
+  t.equal(audioTokens(slow.toString('base64')), 34_200 * 32, 'nor longer than a prompt takes')
+  t.equal(audioTokens('https://acme.example/speech.wav'), 34_200 * 32, 'elsewhere it may be any')
+  const said_ = said([{ type: 'input_audio', input_audio: { data: slow.toString('base64'), format: 'wav' } }])
+  t.equal(chatTokens(said_, sampleModel({ context: 8000 })).fixed, 8000, 'nor than the context')
 })
 
 t.test('files count as pages, text files as text', async t => {
