@@ -2,7 +2,6 @@ import type { Config } from './config/config.js'
 import type { Loaded } from './config/load.js'
 import { ConfigError } from './config/problems.js'
 import type { Inner } from './http/inner.js'
-import type { Listener } from './http/listener.js'
 import type { Check } from './http/ops.js'
 import { inWindowsOf, lasting } from './lasting.js'
 import type { Ledger, OpenHold } from './ledger/ledger.js'
@@ -15,7 +14,7 @@ import { labelsOf } from './telemetry/labels.js'
 
 /** A gateway that serves: a config, wired into running parts. */
 export class Gateway {
-  readonly listener: Listener
+  readonly listener: Parts['listener']
   readonly ops: Inner | null
   /** Of the built-in page. */
   readonly admin: Inner | null
@@ -107,10 +106,9 @@ export class Gateway {
       const before = serving.runtime
       const config = inWindowsOf(before.config, loaded.config)
       runtime = await setUp(config, providers, this.#parts, before)
-      const open = async (): Promise<void> => {
-        this.#goesOn()
-        await openAccounts(config, this.#parts)
-      }
+      this.#goesOn()
+      // Not closed over: what waits for the last request under the config before would keep this one with it.
+      const open = this.#open.bind(this, config)
       await (crew === null ? open() : crew.change(config, open))
       this.#goesOn()
       this.#put(loaded, runtime)
@@ -133,6 +131,11 @@ export class Gateway {
   /** Throws once the gateway stops: what is closed by then must not be put to use. */
   #goesOn(): void {
     if (this.#stopped !== null) throw new Error('the gateway is stopping')
+  }
+
+  async #open(config: Config): Promise<void> {
+    this.#goesOn()
+    await openAccounts(config, this.#parts.ledger, this.#parts.services.clock.now())
   }
 
   /** Never rejects: whoever closes it goes on in any case. */

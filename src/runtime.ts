@@ -5,7 +5,7 @@ import type { Config } from './config/config.js'
 import type { CountReport, Tokenizers } from './counting/tokenizers.js'
 import type { Room } from './http/room.js'
 import type { NewId } from './ids.js'
-import type { Ledger } from './ledger/ledger.js'
+import type { RequestLedger } from './ledger/ledger.js'
 import type { Windows } from './ledger/windows.js'
 import type { Calibrations } from './metering/calibrations.js'
 import type { Offload } from './offload/offload.js'
@@ -27,7 +27,7 @@ export interface Runtime {
 
 /** What outlives configs. */
 export interface Services {
-  readonly ledger: Ledger
+  readonly ledger: RequestLedger
   readonly clock: Clock
   readonly newId: NewId
   readonly drains: Drains

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.js'
 import type { Room } from './http/room.js'
 import { requestIds, ulids } from './ids.js'
-import type { Ledger } from './ledger/ledger.js'
+import type { RequestLedger } from './ledger/ledger.js'
 import type { Calibrations } from './metering/calibrations.js'
 import { Offload } from './offload/offload.js'
 import type { Services } from './runtime.js'
@@ -11,7 +11,7 @@ import { Drains } from './upstream/drains.js'
 import type { Health } from './upstream/health.js'
 
 export interface ServiceFacts {
-  readonly ledger: Ledger
+  readonly ledger: RequestLedger
   readonly clock: Clock
   readonly log: Log
   readonly health: Health

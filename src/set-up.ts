@@ -11,7 +11,7 @@ import type { Provider } from './upstream/providers/provider.js'
 import { Upstreams } from './upstream/upstream.js'
 
 export interface SetUpFacts {
-  readonly ledger: Ledger
+  readonly ledger: Pick<Ledger, 'read'>
   readonly log: Log
   readonly services: Pick<Services, 'clock' | 'fault' | 'counted'>
 }
@@ -57,8 +57,7 @@ export async function setUp(
  * An account's opening balance, be it 0, is credited once, when the account is first seen; what the config says later changes nothing. For a config that is sure to
  * come into force. When this returns, the ledger has been asked already: whatever it is asked from then on finds the credits.
  */
-export async function openAccounts({ accounts }: Config, { ledger, services }: SetUpFacts): Promise<void> {
-  const at = services.clock.now()
+export async function openAccounts({ accounts }: Config, ledger: Pick<Ledger, 'credit'>, at: number): Promise<void> {
   await Promise.all(
     [...accounts.values()].map(({ name, opening_balance_rial: amount }) =>
       ledger.credit({ id: `opening:${name}`, account: name, amount, note: 'opening balance', at }),

@@ -11,7 +11,7 @@ import { type Check, startOps } from './http/ops.js'
 import { Room } from './http/room.js'
 import { keepRetention } from './keep-retention.js'
 import { lasting } from './lasting.js'
-import type { OpenHold } from './ledger/ledger.js'
+import type { Ledger, OpenHold } from './ledger/ledger.js'
 import type { Retention } from './ledger/retention.js'
 import { openLedger, type SqliteLedger } from './ledger/sqlite.js'
 import { sqliteVersion } from './ledger/sqlite-version.js'
@@ -42,6 +42,7 @@ export interface GatewayOptions {
 
 /** All that a gateway consists of. */
 export interface Parts extends SetUpFacts {
+  readonly ledger: Ledger
   readonly services: Services
   readonly options: GatewayOptions
   /** What a reload can not change. */
@@ -53,7 +54,7 @@ export interface Parts extends SetUpFacts {
   /** `null`: requests are served in this process. */
   readonly crew: Crew | null
   readonly serving: Serving | Crew
-  readonly listener: Listener
+  readonly listener: Omit<Listener, 'stop'>
   readonly ops: Inner | null
   readonly admin: Inner | null
   readonly adminToken: string
@@ -97,7 +98,7 @@ export async function start(options: GatewayOptions, { changed, checks }: Whole)
     })
     const calibrations = new Calibrations(await ledger.calibrations(), kept => ledger.keep(kept), unkept(log))
     const services = createServices({ ledger, clock, log, health, calibrations, bodies: new Room(), metrics: () => counting })
-    const facts: SetUpFacts = { ledger, log, services }
+    const facts = { ledger, log, services }
     const runtime = await setUp(config, providers, facts)
     // Not closed over: what lives on here would keep the first config with it.
     undo.unshift(closeRuntime.bind(null, runtime))
@@ -166,7 +167,7 @@ export async function start(options: GatewayOptions, { changed, checks }: Whole)
     const retention = keepRetention(config, { ledger, clock, log, runtime: () => serving.runtime })
     undo.unshift(() => retention?.close())
     // Accounts are opened once every address is had, and before the ledger is asked for anything by who comes to this one.
-    const open = openAccounts.bind(null, config, facts)
+    const open = openAccounts.bind(null, config, ledger, clock.now())
     const listener =
       serving instanceof Serving
         ? await listen({

@@ -39,6 +39,8 @@ export interface Listener {
   secure(tls: Tls): void
   /** How many connections there may be from now on. */
   limit(connectionsMax: number): void
+  /** No new connections; idle ones are closed. */
+  stop(): void
   close(): Promise<void>
 }
 
@@ -131,6 +133,10 @@ export function listen({ address, tls, connectionsMax, shared = false, handle, n
           if ('setSecureContext' in server) (server as import('node:https').Server).setSecureContext(secret)
         },
         limit: bound,
+        stop: () => {
+          server.close()
+          server.closeIdleConnections()
+        },
         close: () =>
           new Promise(done => {
             server.close(() => done())

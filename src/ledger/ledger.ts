@@ -190,3 +190,6 @@ export interface Ledger {
   readonly failure: string | null
   close(): Promise<void>
 }
+
+/** What requests need of a ledger, wherever it is: all that a process has of it that does not own it. */
+export type RequestLedger = Pick<Ledger, 'hold' | 'settle' | 'void' | 'read' | 'wallet'>

@@ -9,7 +9,7 @@ import { amountIn, amountOut, packed, unpacked, type WireAmount } from './amount
  */
 
 /** What is asked without a form of its own, by name. */
-export type Call = 'credit' | 'read' | 'wallet' | 'open' | 'records' | 'verify' | 'recover'
+export type Call = 'read' | 'wallet'
 
 export type Operation =
   | { readonly kind: 'hold'; readonly hold: Hold }

@@ -1,21 +1,5 @@
 import { GatewayError } from '../errors.js'
-import type {
-  Admission,
-  Claim,
-  Counter,
-  Credit,
-  Difference,
-  Ending,
-  EndingRecord,
-  Hold,
-  Ledger,
-  OpenHold,
-  Reading,
-  RecordQuery,
-  Settlement,
-  UsageRecord,
-  Wallet,
-} from '../ledger/ledger.js'
+import type { Admission, Claim, Counter, Ending, EndingRecord, Hold, Reading, RequestLedger, Settlement, Wallet } from '../ledger/ledger.js'
 import { unavailable } from '../ledger/unavailable.js'
 import { readAnswers } from './answers.js'
 import { type Call, OperationWriter } from './operations.js'
@@ -34,7 +18,7 @@ interface Asked {
  * The ledger as a worker has it: it asks the process that owns it. All that is asked in one turn of the event loop goes over at once, and all that became
  * durable together comes back so. What is asked when the owner is gone is never answered: the worker ends with it.
  */
-export class RemoteLedger implements Ledger {
+export class RemoteLedger implements RequestLedger {
   readonly #send: (text: string) => void
   readonly #writer = new OperationWriter()
   /** By place; a place is used again when its answer is there. */
@@ -64,10 +48,6 @@ export class RemoteLedger implements Ledger {
     if (this.#under === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 
-  get failure(): string | null {
-    return this.#failure
-  }
-
   hold(hold: Hold): Promise<Admission> {
     return this.#ask(hold.claims, place => this.#writer.hold(place, hold))
   }
@@ -80,10 +60,6 @@ export class RemoteLedger implements Ledger {
     return this.#ask(NO_CLAIMS, place => this.#writer.void(place, id, record))
   }
 
-  credit(credit: Credit): Promise<'credited' | 'already_credited'> {
-    return this.#call('credit', [credit])
-  }
-
   read(counters: readonly Counter[]): Promise<Reading[]> {
     return this.#call('read', [
       counters.map(({ meter, subject, window: { kind, start, end } }) => ({ meter, subject, window: { kind, start, end } })),
@@ -92,22 +68,6 @@ export class RemoteLedger implements Ledger {
 
   wallet(account: string): Promise<Wallet> {
     return this.#call('wallet', [account])
-  }
-
-  open(): Promise<OpenHold[]> {
-    return this.#call('open', [])
-  }
-
-  records(query: RecordQuery): Promise<UsageRecord[]> {
-    return this.#call('records', [query])
-  }
-
-  verify(): Promise<Difference[]> {
-    return this.#call('verify', [])
-  }
-
-  recover(at: number): Promise<OpenHold[]> {
-    return this.#call('recover', [at])
   }
 
   /** Lets what was asked for be answered; what is asked after this is rejected. The ledger itself is its owner's. */

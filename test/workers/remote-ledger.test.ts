@@ -1,8 +1,11 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import type { Ledger } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
+import { readAnswers } from '../../src/workers/answers.js'
 import { FRAME, Frames } from '../../src/workers/frames.js'
 import { LedgerDoor } from '../../src/workers/ledger-door.js'
+import { OperationWriter } from '../../src/workers/operations.js'
 import { RemoteLedger } from '../../src/workers/remote-ledger.js'
 import { contract } from '../ledger/contract.js'
 import { admissionRecord, endingRecord } from '../ledger/figures.js'
@@ -35,7 +38,45 @@ async function both(t: Test, ledger?: SqliteLedger): Promise<Both> {
   return { remote, door, ledger: owned }
 }
 
-t.test('the contract, from a worker', async t => contract(t, async t => (await both(t)).remote))
+/** Requests ask the worker's; all else is asked of the owner's. */
+function together({ remote, ledger }: Both): Ledger {
+  return {
+    hold: hold => remote.hold(hold),
+    settle: (id, settlement) => remote.settle(id, settlement),
+    void: (id, record) => remote.void(id, record),
+    read: counters => remote.read(counters),
+    wallet: account => remote.wallet(account),
+    credit: credit => ledger.credit(credit),
+    open: () => ledger.open(),
+    records: query => ledger.records(query),
+    verify: () => ledger.verify(),
+    recover: at => ledger.recover(at),
+    get failure() {
+      return ledger.failure
+    },
+    close: async () => {
+      await remote.close()
+      await ledger.close()
+    },
+  }
+}
+
+t.test('the contract, where a worker asks for what requests need', async t => contract(t, async t => together(await both(t))))
+
+t.test('a worker is given what requests need, and nothing else of the ledger', async t => {
+  const { ledger } = await both(t)
+  await ledger.hold({ id: 'r1', at: AT, claims: [], record: admissionRecord() })
+  const writer = new OperationWriter()
+  const others = ['recover', 'credit', 'records', 'close', 'constructor'] as const
+  for (const [place, name] of others.entries()) writer.call(place, name as never, [AT])
+  const answered = await new Promise<string>(resolve => new LedgerDoor(ledger, resolve).asked(writer.take()))
+  t.match(
+    readAnswers(answered),
+    others.map((name, place) => ({ place, kind: 'error', error: { message: `a worker can not ask for ${name}` } })),
+  )
+  t.equal((await ledger.open()).length, 1)
+  t.equal(ledger.failure, null)
+})
 
 t.test('a worker that is gone: what it left open is released, and what others hold stays', async t => {
   const first = await both(t)
@@ -89,9 +130,8 @@ t.test('two workers under one ceiling: together they are admitted as often as it
 
 t.test('a ledger that has failed is one for all of its workers, with why', async t => {
   const { remote, ledger } = await both(t)
-  t.equal(remote.failure, null)
   await ledger.close()
-  await t.rejects(remote.wallet('acme'), { code: 'ledger_unavailable', status: 503 })
-  t.equal(remote.failure, 'the ledger is closed')
-  await t.rejects(remote.hold({ id: 'r', at: AT, claims: [], record: admissionRecord() }), { code: 'ledger_unavailable' })
+  const failed = { code: 'ledger_unavailable', status: 503, cause: { message: 'the ledger is closed' } }
+  await t.rejects(remote.wallet('acme'), failed)
+  await t.rejects(remote.hold({ id: 'r', at: AT, claims: [], record: admissionRecord() }), failed)
 })
