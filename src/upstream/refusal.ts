@@ -87,14 +87,20 @@ function fieldOf(path: string): string {
   return /^[^.[]*/.exec(path)?.[0] ?? ''
 }
 
-/** Seconds that a provider asks to be left alone: `retry-after` in seconds or as a date, `retry-after-ms`. */
+/** Seconds that a provider asks to be left alone: `retry-after` in seconds or as a date, `retry-after-ms`; the longest, where there are several. */
 export function retryAfter(headers: Readonly<Record<string, string | string[] | undefined>>, now: number): number | undefined {
-  const ms = Number(headers['retry-after-ms'])
-  if (headers['retry-after-ms'] !== undefined && Number.isFinite(ms) && ms >= 0) return ms / 1000
-  const value = headers['retry-after']
-  if (typeof value !== 'string' || value === '') return undefined
+  return (
+    longest(headers['retry-after-ms'], value => Number(value) / 1000) ?? longest(headers['retry-after'], value => secondsOf(value, now))
+  )
+}
+
+function longest(values: string | string[] | undefined, read: (value: string) => number): number | undefined {
+  const waits = [values ?? []].flat().map(value => (value === '' ? Number.NaN : read(value)))
+  const meant = waits.filter(seconds => Number.isFinite(seconds) && seconds >= 0)
+  return meant.length === 0 ? undefined : Math.max(...meant)
+}
+
+function secondsOf(value: string, now: number): number {
   const seconds = Number(value)
-  if (Number.isFinite(seconds)) return seconds >= 0 ? seconds : undefined
-  const date = Date.parse(value)
-  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
+  return Number.isNaN(seconds) ? Math.max(0, (Date.parse(value) - now) / 1000) : seconds
 }

@@ -168,6 +168,7 @@ t.test('what a refusal of the provider means to the client', async t => {
       ['milliseconds first', 429, said(null), { 'retry-after-ms': '2500', 'retry-after': '60' }, { retryAfter: 3 }],
       ['nonsense', 429, said(null), { 'retry-after': 'soon', 'retry-after-ms': 'x' }, { retryAfter: 1 }],
       ['negative', 429, said(null), { 'retry-after': '-3' }, { retryAfter: 1 }],
+      ['an empty one', 429, said(null), { 'retry-after': '', 'retry-after-ms': '' }, { retryAfter: 1 }],
       ['60 is patient', 429, said(null), { 'retry-after': '60' }, { retryAfter: 60, shouldRetry: undefined }],
       ['61 is not', 429, said(null), { 'retry-after': '61' }, { retryAfter: 61, shouldRetry: false }],
       ['for ever', 429, said(null), { 'retry-after': '1e300' }, { retryAfter: 31 * 86_400, shouldRetry: false }],
@@ -205,6 +206,21 @@ t.test('what a refusal of the provider means to the client', async t => {
     }
   }
   t.equal(there.seen.length, 2 * rows.length, 'a redirect is not followed, and nothing is tried twice')
+})
+
+t.test('of several waits the longest counts', async t => {
+  const rows: [headers: Record<string, string | string[]>, retryAfter: number][] = [
+    [{ 'retry-after': ['33', '44'] }, 44],
+    [{ 'retry-after': ['44', '33'] }, 44],
+    [{ 'retry-after': ['soon', '33'] }, 33],
+    [{ 'retry-after': ['7', 'Thu, 01 Jan 1970 00:00:30 GMT'] }, 20],
+    [{ 'retry-after-ms': ['2500', '4500'], 'retry-after': '60' }, 5],
+  ]
+  const { there, attempt } = await trying(t, chat())
+  for (const [headers, retryAfter] of rows) {
+    there.script = (_seen, response) => void response.writeHead(429, headers).end()
+    t.match(told(await refused(attempt({ now: 10_000 }))), { code: 'upstream_rate_limited', retryAfter }, JSON.stringify(headers))
+  }
 })
 
 t.test('a refusal that is compressed counts as it does in plain text', async t => {
