@@ -5,7 +5,7 @@ import type { Asked, Exchange, Held } from './exchange.js'
 import { ANONYMOUS } from './exchange.js'
 import { checkBodyHeaders, readBody } from './http/body.js'
 import { errorFields, passedDown } from './http/headers.js'
-import { endWithin, sendJson, sendStreamHead } from './http/respond.js'
+import { endWithin, sendContinue, sendJson, sendStreamHead } from './http/respond.js'
 import type { Claim, EndingRecord } from './ledger/ledger.js'
 import { priceText } from './metering/price.js'
 import { NO_USAGE, type Usage } from './metering/usage.js'
@@ -58,7 +58,7 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   const key = identify(exchange, runtime)
   exchange.key = key instanceof Promise ? await key : key
   checkBodyHeaders(exchange.request, config.limits.body)
-  if (exchange.headers.expect !== undefined) exchange.response.writeContinue()
+  sendContinue(exchange.request, exchange.response)
   const bytes = await readBody(exchange.request, config.limits.body, config.timeout.request, services.bodies)
   exchange.bodyBytes = bytes.length
   // Of a small one nothing is to be given back, and a stream may last for long.

@@ -108,7 +108,8 @@ export function listen({ address, tls, connectionsMax, shared = false, handle, n
   })
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => {})
-    answer(new GatewayError('method_not_allowed', 'This is no proxy: CONNECT is not taken.'), socket, newId())
+    const headers = { allow: 'GET, HEAD, POST' }
+    answer(new GatewayError('method_not_allowed', 'This is no proxy: CONNECT is not taken.', { headers }), socket, newId())
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // Its refusal is on its way, and ends the connection.
@@ -200,9 +201,10 @@ function refuse(response: ServerResponse, error: GatewayError, id: string): void
 /** Answers what never became a request, in our own envelope. */
 function answer(error: GatewayError, socket: Socket, id: string): void {
   const body = errorBody(error, id)
+  const fields = Object.entries(errorFields(error)).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? 'Error'}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
-      `x-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
+      `x-request-id: ${id}\r\n${fields.join('')}connection: close\r\n\r\n${body}`,
   )
   socket.setTimeout(1_000, () => socket.destroy())
 }

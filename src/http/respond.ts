@@ -43,6 +43,11 @@ function isSmall({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= DROPPED_BYTES_MAX
 }
 
+/** Asks for the body of who waits to be asked. HTTP/1.0 knows neither that nor the answer (RFC 9110 §10.1.1). */
+export function sendContinue({ headers, httpVersion }: IncomingMessage, response: ServerResponse): void {
+  if (headers.expect !== undefined && httpVersion !== '1.0') response.writeContinue()
+}
+
 /** Ends an answer; a client that does not take the rest within `timeoutMs` is cut off. */
 export function endWithin(response: ServerResponse, text: string | Uint8Array, timeoutMs: number): void {
   response.end(text)

@@ -34,13 +34,13 @@ export class Router {
     const page = this.#pages.get(path) ?? this.#below.find(below => path.startsWith(below.path) && path.length > below.path.length)
     if (page === undefined)
       throw new GatewayError('not_found', INSTEAD.get(path) ?? 'There is nothing at this path. The API lies under /v1.')
-    if (method !== 'GET' && method !== 'HEAD') throw wrongMethod('GET')
+    if (method !== 'GET' && method !== 'HEAD') throw wrongMethod('GET, HEAD')
     return { kind: 'page', page, rest: decoded(path.slice(page.path.length)) }
   }
 }
 
 function wrongMethod(allow: string): GatewayError {
-  return new GatewayError('method_not_allowed', `This path takes ${allow} only.`, { headers: { allow } })
+  return new GatewayError('method_not_allowed', `This path takes ${allow.replace(', ', ' and ')} only.`, { headers: { allow } })
 }
 
 function decoded(text: string): string {

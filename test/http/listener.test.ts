@@ -6,7 +6,7 @@ import { asGatewayError, errorBody } from '../../src/errors.js'
 import { checkBodyHeaders, parseBody, readBody } from '../../src/http/body.js'
 import { errorFields } from '../../src/http/headers.js'
 import { type Listener, listen } from '../../src/http/listener.js'
-import { sendJson, sendStreamHead } from '../../src/http/respond.js'
+import { sendContinue, sendJson, sendStreamHead } from '../../src/http/respond.js'
 import { Room } from '../../src/http/room.js'
 import { isGone } from '../support/garbage.js'
 
@@ -24,7 +24,7 @@ async function echo(
 ): Promise<void> {
   try {
     checkBodyHeaders(request, bytesMax)
-    if (request.headers.expect !== undefined) response.writeContinue()
+    sendContinue(request, response)
     const body = parseBody((await readBody(request, bytesMax, timeoutMs, new Room())).joined())
     sendJson(response, 200, 'req_1', {}, JSON.stringify({ size: JSON.stringify(body).length }), 1_000)
   } catch (fault) {
@@ -94,6 +94,11 @@ t.test('what never becomes a request is answered in the envelope of all errors',
   }
 })
 
+t.test('who asks for a tunnel hears what is taken instead', async t => {
+  const answer = await said(await listening(t), 'CONNECT b:443 HTTP/1.1\r\nhost: a\r\n\r\n')
+  t.match(answer, /^HTTP\/1.1 405 [^]*\r\nallow: GET, HEAD, POST\r\n/)
+})
+
 t.test('a request that could be taken for two is refused', async t => {
   const listener = await listening(t)
   const rows: [name: string, fields: string, status: number][] = [
@@ -142,6 +147,10 @@ t.test('bodies: chunked, announced, asked for, too large, too slow', async t => 
   t.match(await said(listener, `${POST}${end}transfer-encoding: chunked\r\n\r\n`, ...chunks, '0\r\n\r\n'), ok)
   const asked = await said(listener, `${POST}${end}expect: 100-continue\r\ncontent-length: ${body.length}\r\n\r\n`, body)
   t.match(asked, /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK/)
+  for (const expected of ['100-continue', 'cake']) {
+    const old = `${POST.replace('1.1', '1.0')}expect: ${expected}\r\ncontent-length: ${body.length}\r\n\r\n`
+    t.match(await said(listener, old, body), /^HTTP\/1.1 200 OK/, 'HTTP/1.0 knows no expectations')
+  }
   const refused = await said(listener, `${POST}${end}expect: 100-continue\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n`)
   t.match(refused, /^HTTP\/1.1 415 /, 'a body that is not wanted is not asked for')
   const large = await said(listener, `${POST}${end}expect: 100-continue\r\ncontent-length: 1001\r\n\r\n`)

@@ -49,9 +49,9 @@ t.test('who answers a path', async t => {
     ['GET', '/__proto__', 'not_found'],
     ['GET', '/v1/chat/completions', 'method_not_allowed, allow: POST'],
     ['PUT', '/v1/rerank', 'method_not_allowed, allow: POST'],
-    ['POST', '/v1/key', 'method_not_allowed, allow: GET'],
-    ['DELETE', '/v1/models/a/b', 'method_not_allowed, allow: GET'],
-    ['OPTIONS', '/v1/models', 'method_not_allowed, allow: GET'],
+    ['POST', '/v1/key', 'method_not_allowed, allow: GET, HEAD'],
+    ['DELETE', '/v1/models/a/b', 'method_not_allowed, allow: GET, HEAD'],
+    ['OPTIONS', '/v1/models', 'method_not_allowed, allow: GET, HEAD'],
   ]
   for (const [method, path, expected] of rows) t.equal(routed(method, path), expected, `${method} ${path}`)
 })

@@ -173,8 +173,8 @@ const REQUESTS: readonly [name: string, path: string, body: unknown, headers: Re
   ['an unknown path', '/v1/nothing', BODY, AUTH, { status: 404, code: 'not_found', says: '/v1' }],
   ['the path of another interface', '/v1/responses', BODY, AUTH, { status: 404, code: 'not_found', says: 'POST /v1/chat/completions' }],
   ['the path of another wire', '/v1/messages', BODY, AUTH, { status: 404, code: 'not_found', says: 'POST /v1/chat/completions' }],
-  ['POST where GET is due', '/v1/key', BODY, AUTH, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET' } }],
-  ['POST to a model', '/v1/models/up%2Fm', BODY, AUTH, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET' } }],
+  ['POST where GET is due', '/v1/key', BODY, AUTH, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET, HEAD' } }],
+  ['POST to a model', '/v1/models/up%2Fm', BODY, AUTH, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET, HEAD' } }],
 ]
 
 const chatRow = (name: string, fields: object, param: string): (typeof REQUESTS)[number] => [
