@@ -5,7 +5,7 @@ import type { Address, Tls } from '../config/config.js'
 import { errorBody, GatewayError } from '../errors.js'
 import { HEADER_FIELDS_MAX, objection } from './guard.js'
 import { errorFields } from './headers.js'
-import { sendJson } from './respond.js'
+import { STRANGER_IDLE_MS, sendJson, takesKey } from './respond.js'
 
 /** The most that a request's header may have, in bytes. */
 const HEADER_BYTES_MAX = 16 * 1024
@@ -13,8 +13,6 @@ const HEADER_BYTES_MAX = 16 * 1024
 const HEADERS_MS = 10_000
 /** For a connection that is idle between requests. Milliseconds. */
 const IDLE_MS = 75_000
-/** The same, of a connection that may be a stranger's: it has had nothing but answers that take no key. Milliseconds. */
-const STRANGER_IDLE_MS = 5_000
 /** For a client to take a refusal. Milliseconds. */
 const ANSWER_MS = 5_000
 /** The most requests of one connection that wait for their answers: clients wait for each, and benchmarks send a few ahead. */
@@ -177,11 +175,6 @@ function boundBeside(server: Server): Bound {
 /** Who is asked for a certificate and shows none of the authorities' gets no connection (`rejectUnauthorized` is Node's default). */
 function certificate({ cert_pem, key_pem, client_ca }: Tls) {
   return { cert: cert_pem, key: key_pem, minVersion: 'TLSv1.2' as const, ...(client_ca === null ? {} : { ca: client_ca.pem }) }
-}
-
-/** Whether an answer of this status is given only to who has shown a key: what it asks for was answered, failed or is over its ceilings. */
-function takesKey(status: number): boolean {
-  return status < 400 || status === 402 || status === 403 || status === 429 || status >= 500
 }
 
 /** Node tells the answer that has its turn of the connection's end, and those that wait behind it nothing: whoever works on them would for ever. */

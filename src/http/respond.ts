@@ -6,6 +6,15 @@ const LINGER_MS = 1_000
 /** A body that is at most this large is read to its end and dropped, so that the connection stays usable. */
 const DROPPED_BYTES_MAX = 64 * 1024
 
+/** For a connection that may be a stranger's, as it has had nothing but answers that take no key, to be idle between requests. Milliseconds. */
+export const STRANGER_IDLE_MS = 5_000
+const STRANGER_IDLE = `timeout=${STRANGER_IDLE_MS / 1000}`
+
+/** Whether an answer of this status is given only to who has shown a key: what it asks for was answered, failed or is over its ceilings. */
+export function takesKey(status: number): boolean {
+  return status < 400 || status === 402 || status === 403 || status === 429 || status >= 500
+}
+
 /** Sends a whole JSON answer; does nothing when the client has left. Where another one has begun, nobody is left waiting for its end. */
 export function sendJson(
   response: ServerResponse,
@@ -23,6 +32,8 @@ export function sendJson(
   for (const name in fields) head.push(name, fields[name] as string)
   const { req } = response
   if (req.complete || isSmall(req)) {
+    // Node would announce the time of the others, and a pool would send its next request into a connection that closes.
+    if (!takesKey(status) && response.shouldKeepAlive && fields.connection === undefined) head.push('keep-alive', STRANGER_IDLE)
     response.writeHead(status, head)
     endWithin(response, body, writeTimeoutMs)
     return

@@ -176,14 +176,15 @@ t.test('a connection that has had nothing but refusals is not kept for long; one
   }
   const listener = await listening(t, { handle })
   const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`
-  const stays = async (...paths: readonly string[]): Promise<{ ms: number; statuses: string[] }> => {
+  const stays = async (...paths: readonly string[]): Promise<{ ms: number; statuses: string[]; announced: string[] }> => {
     const socket = await open(listener)
     const from = performance.now()
     const patience = setTimeout(() => socket.destroy(), 15_000)
     socket.write(paths.map(get).join(''))
     const text = await all(socket)
     clearTimeout(patience)
-    return { ms: performance.now() - from, statuses: [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status = '']) => status) }
+    const found = (what: RegExp): string[] => [...text.matchAll(what)].map(([, one = '']) => one)
+    return { ms: performance.now() - from, statuses: found(/HTTP\/1\.1 (\d+)/g), announced: found(/^keep-alive: timeout=(\d+)\r$/gim) }
   }
   // Whose request failed, or was too much, has shown a key.
   const keyed = Promise.all(['/402', '/403', '/429', '/502', '/504'].map(path => stays(path)))
@@ -202,6 +203,13 @@ t.test('a connection that has had nothing but refusals is not kept for long; one
     [stranger, twice, known, waiting].map(({ statuses }) => statuses),
     [['401'], ['401', '401'], ['200', '401'], ['401', '200']],
   )
+  t.strictSame(
+    [stranger, twice, known, waiting].map(({ announced }) => announced),
+    // An announced time may be exceeded; it must not be cut short.
+    [['5'], ['5', '5'], ['75', '5'], ['5', '75']],
+  )
+  const closing = await said(listener, get('/no').replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'))
+  t.notMatch(closing, /keep-alive/i)
 })
 
 t.test('a client that leaves is gone for all of its requests, those behind another one too', async t => {
