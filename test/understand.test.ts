@@ -169,7 +169,10 @@ t.test('a stream asks for its usage where that must be asked for, whoever wants 
     { include_usage: true, include_obfuscation: false },
   ])
   t.strictSame(
-    options('up/m', { stream: true, stream_options: { include_usage: false, include_obfuscation: null, chunk_include_usage: true, foo: 1 } }),
+    options('up/m', {
+      stream: true,
+      stream_options: { include_usage: false, include_obfuscation: null, chunk_include_usage: true, foo: 1 },
+    }),
     [true, false, true, { include_usage: true }],
     'what is not known is not forwarded',
   )
@@ -270,7 +273,8 @@ keys: {a: {plan: p, secret: mgk_test_key_a}}
 })
 
 t.test('a seed of 64 bits is forwarded as the nearest that there is, and never as one of more', async t => {
-  const seed = (written: string) => forwarded(JSON.parse(`{"model":"up/m","messages":[{"role":"user","content":"Hi"}],"seed":${written}}`)).seed
+  const seed = (written: string) =>
+    forwarded(JSON.parse(`{"model":"up/m","messages":[{"role":"user","content":"Hi"}],"seed":${written}}`)).seed
   const [most, least] = [2n ** 63n - 1n, -(2n ** 63n)]
   for (const written of [0n, 7n, 2n ** 53n + 1n, most - 512n, most, -most, least]) {
     const sent = BigInt(JSON.stringify(seed(String(written))))

@@ -2,7 +2,7 @@ import { isAscii, isUtf8, transcode } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { Deadline } from '../deadline.js'
 import { GatewayError } from '../errors.js'
-import { isObject, type JsonObject } from '../json.js'
+import { isObject, type Json, type JsonObject } from '../json.js'
 import { Pieces } from '../pieces.js'
 import type { Room } from './room.js'
 
@@ -116,12 +116,14 @@ function tooLarge(bytesMax: number): GatewayError {
   })
 }
 
-/** The JSON object that the bytes are, a byte order mark before it or not; throws `invalid_json`. */
+/** The JSON object that the bytes are, a byte order mark before it or not. Throws `invalid_json`, and `invalid_request` for a number beyond all that there are. */
 export function parseBody(bytes: Uint8Array): JsonObject {
   if (bytes.length === 0) throw new GatewayError('invalid_json', 'The body is empty. Send a JSON object.')
-  checkBytes(bytes, null)
+  const vast = checkBytes(bytes, null)
   const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
-  return parseObject(decoded(Buffer.from(bytes.buffer, bytes.byteOffset + marked, bytes.byteLength - marked)))
+  const body = parseObject(decoded(Buffer.from(bytes.buffer, bytes.byteOffset + marked, bytes.byteLength - marked)))
+  if (vast) checkFinite(body)
+  return body
 }
 
 /** Where a string's quotes are. */
@@ -133,10 +135,13 @@ export interface Quoted {
 /** Strings of so many bytes are long. */
 const LONG_BYTES = 8192
 
-/** Throws `invalid_json` where the bytes are no UTF-8 or nested too deep. Adds to `long` where the long strings are, those of broken JSON among them. */
-export function checkBytes(bytes: Uint8Array, long: Quoted[] | null): void {
+/**
+ * Throws `invalid_json` where the bytes are no UTF-8 or nested too deep. Adds to `long` where the long strings are, those of broken JSON among
+ * them. True where a number has an exponent or very many digits: `checkFinite` has to look at what was parsed.
+ */
+export function checkBytes(bytes: Uint8Array, long: Quoted[] | null): boolean {
   if (!isUtf8(bytes)) throw new GatewayError('invalid_json', 'The body is not valid UTF-8.')
-  if (!shallow(bytes, long)) throw new GatewayError('invalid_json', `The body is nested deeper than ${DEPTH_MAX} levels.`)
+  return scan(bytes, long)
 }
 
 /** The JSON object that the text is; throws `invalid_json`. */
@@ -144,6 +149,19 @@ export function parseObject(text: string): JsonObject {
   const body = parseJson(text)
   if (!isObject(body)) throw new GatewayError('invalid_json', 'The body is not a JSON object.')
   return body
+}
+
+/** Throws `invalid_request` for the first field with a number beyond all that there are: 1e400 is valid JSON, and would be forwarded as null. */
+export function checkFinite(body: JsonObject): void {
+  const field = Object.keys(body).find(name => !hasFinite(body[name]))
+  if (field === undefined) return
+  const param = field.length > 100 ? `${field.slice(0, 100)}…` : field
+  throw new GatewayError('invalid_request', `${param} must be of finite numbers: one is too large.`, { param })
+}
+
+function hasFinite(value: Json | undefined): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  return typeof value !== 'object' || value === null || Object.values(value).every(hasFinite)
 }
 
 /** The value that the text is; throws `invalid_json`. */
@@ -167,9 +185,13 @@ export function decoded(bytes: Buffer): string {
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** True when no array or object of the JSON text lies deeper than DEPTH_MAX. One pass over the bytes; strings are skipped. */
-function shallow(bytes: Uint8Array, long: Quoted[] | null): boolean {
+/** The largest number that there is has one digit more. */
+const DIGITS_MAX = 308
+
+/** As `checkBytes` has it. One pass over the bytes; strings are skipped. */
+function scan(bytes: Uint8Array, long: Quoted[] | null): boolean {
   let depth = 0
+  let vast = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] as number
     if (byte === QUOTE) {
@@ -177,12 +199,21 @@ function shallow(bytes: Uint8Array, long: Quoted[] | null): boolean {
       i = endOfString(bytes, from)
       if (long !== null && i - from > LONG_BYTES && i < bytes.length) long.push({ from, to: i })
     } else if (byte === 0x7b || byte === 0x5b) {
-      if (++depth > DEPTH_MAX) return false
+      if (++depth > DEPTH_MAX) throw new GatewayError('invalid_json', `The body is nested deeper than ${DEPTH_MAX} levels.`)
     } else if (byte === 0x7d || byte === 0x5d) {
       depth--
+    } else if (isDigit(byte)) {
+      const from = i
+      while (isDigit(bytes[i + 1])) i++
+      // `e` or `E`
+      if (i - from >= DIGITS_MAX || ((bytes[i + 1] ?? 0) | 0x20) === 0x65) vast = true
     }
   }
-  return true
+  return vast
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39
 }
 
 /** Where the string that opens at `start` closes; the end of the bytes when it never does. */

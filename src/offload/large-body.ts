@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { checkBytes, decoded, parseBody, parseJson, parseObject, type Quoted } from '../http/body.js'
+import { checkBytes, checkFinite, decoded, parseBody, parseJson, parseObject, type Quoted } from '../http/body.js'
 import type { Json, JsonObject } from '../json.js'
 import { filled, lengthOf } from '../pieces.js'
 
@@ -17,15 +17,16 @@ export class LargeBody {
   /** What nobody who sends a body can know. */
   readonly #word = randomUUID()
 
-  /** Throws `invalid_json`, exactly where `parseBody` does. */
+  /** Throws exactly where `parseBody` does, and the same. */
   constructor(bytes: Buffer) {
     const found: Quoted[] = []
-    checkBytes(bytes, found)
+    const vast = checkBytes(bytes, found)
     this.#bytes = bytes
     this.#long = found.filter(({ to }) => !isName(bytes, to))
     const skeleton = this.#long.length === 0 ? parseBody(bytes) : parseObject(this.#skeletonText())
     this.#strings = this.#long.map(quoted => stringOf(bytes, quoted))
     this.body = this.#long.length === 0 ? skeleton : (replaced(skeleton, this.#stringAt) as JsonObject)
+    if (vast) checkFinite(this.body)
   }
 
   /** `value` as JSON in UTF-8, whatever it is: where it has long strings of the body, they are copied from there. */

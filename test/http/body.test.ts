@@ -58,6 +58,38 @@ t.test('what is a JSON object, and what is none', async t => {
   }
 })
 
+t.test('a number beyond all that there are is refused wherever it is, with the name of its field', async t => {
+  const most = '1797693134862315700'.padEnd(309, '0')
+  const right = [
+    '1e308',
+    '-1.7976931348623157E+308',
+    '1e-400',
+    most,
+    `-${most}.5`,
+    '0.'.padEnd(400, '1'),
+    '12345678901234567890',
+    '"1e400"',
+  ]
+  for (const value of right)
+    t.equal(
+      refusal(() => parseBody(Buffer.from(`{"a":[{"b":${value}}],"c":true}`))),
+      null,
+      value,
+    )
+  const vast = ['1e400', '-1E+400', '1.5e309', '17976931348623159e292', `2${most.slice(1)}`, '9'.repeat(400)]
+  for (const value of vast) {
+    for (const body of [`{"x":1,"a":${value}}`, `{"x":1,"a":[{"b":[0,${value}]}]}`, `{"a":{"1":${value}},"c":1e5}`]) {
+      t.strictSame(
+        refusal(() => parseBody(Buffer.from(body))),
+        ['invalid_request', 'a must be of finite numbers: one is too large.'],
+        body.slice(0, 40),
+      )
+    }
+  }
+  const long = refusal(() => parseBody(Buffer.from(`{"${'a'.repeat(9_000)}":1e400}`)))
+  t.equal(long?.[1], `${'a'.repeat(100)}… must be of finite numbers: one is too large.`)
+})
+
 t.test('the last of several fields of a name counts, and no name is special', async t => {
   t.strictSame(parseBody(Buffer.from('{"a":1,"a":2}')), { a: 2 })
   const odd = parseBody(Buffer.from('{"__proto__":{"admin":true},"constructor":1}'))

@@ -96,7 +96,8 @@ t.test('what never becomes a request is answered in the envelope of all errors',
 
 t.test('who asks for a tunnel hears what is taken instead', async t => {
   const answer = await said(await listening(t), 'CONNECT b:443 HTTP/1.1\r\nhost: a\r\n\r\n')
-  t.match(answer, /^HTTP\/1.1 405 [^]*\r\nallow: GET, HEAD, POST\r\n/)
+  t.match(answer, /^HTTP\/1.1 405 /)
+  t.match(answer, /\r\nallow: GET, HEAD, POST\r\n/)
 })
 
 t.test('a request that could be taken for two is refused', async t => {

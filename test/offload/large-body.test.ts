@@ -64,6 +64,9 @@ t.test('a body is what parseBody makes of it, and is written as what it is', t =
     'two of them': `{"a":"${LONG}"}{"a":"${LONG}"}`,
     alone: `"${LONG}"`,
     'a backslash outside': `{\\"a":"${LONG}"}`,
+    'a number beyond all': `{"a":"${LONG}","b":[{"c":1e400}],"d":2}`,
+    'a number beyond all, and an escape that is none': `{"a":"${LONG}\\x","b":1e400}`,
+    'a large number': `{"a":"${LONG}","b":[1.5e300]}`,
     'too deep': `{"a":"${LONG}","b":${'['.repeat(200)}${']'.repeat(200)}}`,
   }
   for (const [what, text] of Object.entries(rows)) {

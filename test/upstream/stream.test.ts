@@ -430,10 +430,21 @@ t.test('how a stream ends', async t => {
     ['an error beside choices', framed([START, { ...STOP, error: { message: 'x' } }]), 'failed', framed([START], false)],
     ['an event that is named error', `${framed([START], false)}event: error\ndata: {"message":"x"}\n\n`, 'failed', framed([START], false)],
     ...[null, false, ''].map((error): [string, string, 'done', string] => {
-      const chunks = [{ ...START, error }, { ...STOP, error }]
+      const chunks = [
+        { ...START, error },
+        { ...STOP, error },
+      ]
       return [`error: ${JSON.stringify(error)} is none`, framed(chunks), 'done', framed(chunks, false)]
     }),
-    ['error: {} beside choices is none, and not told', framed([{ ...START, error: {} }, { ...STOP, error: {} }]), 'done', told],
+    [
+      'error: {} beside choices is none, and not told',
+      framed([
+        { ...START, error: {} },
+        { ...STOP, error: {} },
+      ]),
+      'done',
+      told,
+    ],
     ['error: {} alone', framed([START, { error: {} }]), 'failed', framed([START], false)],
   ]
   for (const [name, sent, ended, text] of rows) {
