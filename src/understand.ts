@@ -27,6 +27,8 @@ export interface Target extends Place {
   readonly body: JsonObject
   /** The same in the provider's wire, as bytes, where it has been made already. */
   readonly outgoing?: Uint8Array
+  /** Why that can not be made, where it was to be: what its translation has thrown. */
+  readonly refused?: Error
   /** Names of the fields of `body`, where to make it here would cost a parse. */
   readonly fields?: readonly string[]
   /** Raw: what the model has taught is not in it (sizing.ts). */

@@ -41,7 +41,9 @@ export interface ToldQuestion {
   readonly model: string
   readonly targets: readonly {
     readonly place: number
-    readonly outgoing: Uint8Array
+    /** What its translation made, or threw. */
+    readonly outgoing?: Uint8Array
+    readonly refused?: Thrown
     /** Names of the fields that are forwarded. */
     readonly fields: readonly string[]
     readonly estimate: Estimate

@@ -11,6 +11,7 @@ import type { Call, HeaderFields } from '../upstream/providers/provider.js'
 import type { WholeAnswer } from '../upstream/whole.js'
 import { Lane } from './lane.js'
 import type { ToldAnswer, ToldQuestion } from './messages.js'
+import { unpacked } from './thrown.js'
 
 /** A second one starts when the first is busy: a body that takes a second does not hold up the next one. */
 const LANES = 2
@@ -86,11 +87,12 @@ function questionOf(told: ToldQuestion, bytes: Pieces, endpoint: Endpoint, runti
     ...told,
     model,
     bytes,
-    targets: told.targets.map(({ place: position, ...target }) => {
+    targets: told.targets.map(({ place: position, refused, ...target }) => {
       const place = places[position] as Place
       return {
         ...place,
         ...target,
+        ...(refused === undefined ? {} : { refused: unpacked(refused) }),
         // For who needs it all the same: it costs a second parse, here.
         get body() {
           parsed ??= parseBody(bytes.joined()) as Body

@@ -56,12 +56,23 @@ function question({ bytes: list, surface, key, call }: QuestionWork, where: Wher
   const bytes = lengthOf(list) <= TOGETHER_BYTES ? filled(together, list) : joined(list)
   const large = new LargeBody(bytes)
   const { model, targets, stream, includeUsage } = understand(checked(large.body, endpoint), endpoint, where, key)
+  let refusal: unknown
+  const sent = targets.map(target => {
+    try {
+      return { outgoing: encode(translated(target, surface, stream, where.upstreams, call), large) }
+    } catch (error) {
+      refusal ??= error
+      return { refused: packed(error) }
+    }
+  })
+  // One that can be asked is enough. Where there is none, the first says why.
+  if (sent.every(({ refused }) => refused !== undefined)) throw refusal
   const names = where.catalog.targets(model).map(({ rank, name }) => `${rank} ${name}`)
   return {
     model: model.id,
-    targets: targets.map(target => ({
+    targets: targets.map((target, index) => ({
       place: names.indexOf(`${target.rank} ${target.name}`),
-      outgoing: encode(translated(target, surface, stream, where.upstreams, call), large),
+      ...sent[index],
       fields: Object.keys(target.body),
       estimate: target.estimate,
       ...(target.bound === undefined ? {} : { bound: target.bound }),
@@ -106,7 +117,7 @@ function encode(sent: JsonObject | string, large?: LargeBody): Uint8Array {
 }
 
 function handedOver(told: Told): ArrayBuffer[] {
-  const done = 'thrown' in told ? [] : 'text' in told.done ? [told.done.text] : told.done.targets.map(({ outgoing }) => outgoing)
+  const done = 'thrown' in told ? [] : 'text' in told.done ? [told.done.text] : told.done.targets.flatMap(({ outgoing }) => outgoing ?? [])
   const buffers = new Set([...done, ...(told.bytes ?? [])].map(({ buffer }) => buffer))
   return [...buffers].filter(buffer => buffer instanceof ArrayBuffer)
 }

@@ -38,8 +38,9 @@ export class Abandoned extends GatewayError {
 }
 
 /**
- * Tries the targets in turn until one has something to tell. Throws Abandoned, the last failure, or why no target could be asked. Nothing is
- * sent a second time where the first may have run unheard, unless the provider's `retry_unknown` says so: what came whole and is no answer is a failure.
+ * Tries the targets in turn until one has something to tell; one that has no word for what is asked is passed over. Throws Abandoned, the last
+ * failure, or why no target could be asked. Nothing is sent a second time where the first may have run unheard, unless the provider's
+ * `retry_unknown` says so: what came whole and is no answer is a failure.
  */
 export async function forward(
   exchange: Exchange,
@@ -59,9 +60,17 @@ export async function forward(
     if (step.waitMs > 0) await pause(step.waitMs, exchange)
     const from = clock.monotonic()
     const { target } = step
+    let body: string | Uint8Array
+    try {
+      body = bodyFor(target, exchange, endpoint, question, runtime)
+    } catch (error) {
+      if (!isGatewayError(error)) throw error
+      tries.passOver(error)
+      continue
+    }
     const visit = findings.visit(target, from)
     try {
-      const forwarded = await attempt(exchange, endpoint, question, target, runtime, services)
+      const forwarded = await attempt(exchange, endpoint, question, target, body, runtime, services)
       const now = clock.monotonic()
       exchange.tried.push({ target: target.name, result: 'answered', ms: Math.round(now - from) })
       findings.leave(visit, target, 'well', now)
@@ -128,11 +137,24 @@ function leftEarly(): GatewayError {
   return new GatewayError('client_closed', 'The client left before its request was forwarded.')
 }
 
+/** What is sent to a target. Throws what its translation throws: a GatewayError where it has no word for what is asked. */
+function bodyFor(
+  target: Target,
+  exchange: Exchange,
+  { surface }: Endpoint,
+  { stream }: Question,
+  { upstreams }: Runtime,
+): string | Uint8Array {
+  if (target.refused !== undefined) throw target.refused
+  return target.outgoing ?? outgoing(target, surface, stream, upstreams, callIds(exchange))
+}
+
 async function attempt(
   exchange: Exchange,
   endpoint: Endpoint,
   question: Question,
   target: Target,
+  body: string | Uint8Array,
   runtime: Runtime,
   services: Services,
 ): Promise<Forwarded> {
@@ -143,7 +165,6 @@ async function attempt(
   const call = callOf(target, endpoint.surface, question.stream, ids)
   const tally = new Tally(endpoint, familyOf(model), settings.usage === 'strict')
   const extra = runtime.chain.forwards ? await runtime.chain.forward(exchange as Held, model) : null
-  const body = target.outgoing ?? outgoing(target, endpoint.surface, question.stream, runtime.upstreams, ids)
   const headers = fields(exchange, question.stream, credentials)
   if (extra !== null) Object.assign(headers, extra)
   exchange.marks.sent ??= services.clock.monotonic()

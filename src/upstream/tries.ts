@@ -45,6 +45,7 @@ export class Tries {
   readonly #untried: Target[]
   readonly #later: Later[] = []
   readonly #failures: GatewayError[] = []
+  #refusal: GatewayError | null = null
   #begun = 0
 
   constructor(facts: TriesFacts) {
@@ -68,6 +69,12 @@ export class Tries {
     return waitMs > PATIENCE_MS || now + waitMs >= deadline ? null : this.#begin(again.target, waitMs)
   }
 
+  /** The target of this step can not be asked for what is wanted: that was no try, and the next has its turn. */
+  passOver(refusal: GatewayError): void {
+    this.#begun--
+    this.#refusal ??= refusal
+  }
+
   /** A try has failed. False: that was it, whatever is left. */
   failed({ target }: Step, error: unknown, now: number): boolean {
     if (!isGatewayError(error) || !error.retryable) return false
@@ -81,12 +88,13 @@ export class Tries {
   }
 
   /**
-   * Why there is no answer: the last failure; but 429 where every target is at its rate limit, with the soonest moment at which one may have
+   * Why there is no answer: the last failure, or the first refusal where no target can be asked for it; but 429 where every target is at its rate limit, with the soonest moment at which one may have
    * room, and `overloaded` where all are being left alone.
    */
   error(now: number): GatewayError {
     const { health, targets } = this.#facts
     const last = this.#failures.at(-1)
+    if (last === undefined && this.#refusal !== null && this.#untried.length === 0) return this.#refusal
     const skipped = this.#untried.map(target => ({ limited: health.limited(target.name), s: health.waitMs(target.name, now) / 1000 }))
     const limited = this.#failures.every(({ code }) => code === 'upstream_rate_limited') && skipped.every(({ limited }) => limited)
     if (last !== undefined && !limited) return last

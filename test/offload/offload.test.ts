@@ -191,6 +191,22 @@ t.test('each request is understood under the config that it began with', async t
   t.equal(workers.length, 1)
 })
 
+t.test('what a fallback can not be asked for is thrown at its turn; the first that refuses says why, where all do', async t => {
+  const there = asking(t)
+  const { ask } = offloading(t)
+  const content = [{ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }]
+  const { targets } = await ask(there, JSON.stringify({ model: 'up/falls', messages: [{ role: 'user', content }] }))
+  t.strictSame(
+    targets.map(({ name, outgoing, refused }) => [name, outgoing === undefined, (refused as GatewayError | undefined)?.code]),
+    [
+      ['up/falls', false, undefined],
+      ['old/m', false, undefined],
+      ['claude/c', true, 'invalid_request'],
+    ],
+  )
+  await t.rejects(ask(there, JSON.stringify({ model: 'claude/c', messages: [{ role: 'user', content }] })), { code: 'invalid_request' })
+})
+
 t.test('a thread that dies fails what it was working on, and the next body starts another', async t => {
   const there = asking(t)
   const { ask, workers, offload } = offloading(t)

@@ -225,6 +225,46 @@ t.test('when no target of its own answers, a model falls back to another, at tha
   t.strictSame(attemptsOf(record), ['a/m upstream_error', 'b/n answered'])
 })
 
+t.test('a target that can not take what is asked is passed over, however large the body: the others answer, or say why not', async t => {
+  const whole = await provider(t)
+  const other = await provider(t)
+  const running = await gateway(
+    t,
+    `
+ledger: {path: data/ledger.db, durability: process}
+providers:
+  a: {kind: openai, base_url: "${whole.url}", api_key: sk-a, insecure: true, health: off}
+  c: {kind: anthropic, base_url: "${other.url}", api_key: sk-c, insecure: true, health: off}
+models:
+  a/m: {price: free, max_output_tokens: 100, fallback: [c/m], attempts: 1}
+  c/m: {price: free, max_output_tokens: 100}
+  c/first: {price: free, max_output_tokens: 100, fallback: [a/m], attempts: 1}
+  c/alone: {price: free, max_output_tokens: 100, fallback: [c/m]}
+plans: {p: {}}
+keys: {k: {plan: p, secret: ${KEY}}}
+`,
+  )
+  const audio = (model: string, bytes: number) => {
+    const content = [{ type: 'input_audio', input_audio: { data: 'A'.repeat(bytes), format: 'wav' } }]
+    return running.post(PATH, { model, messages: [{ role: 'user', content }], max_tokens: 10 })
+  }
+  const rows: [model: string, script: Script, status: number, code: string | undefined][] = [
+    ['a/m', chat(), 200, undefined],
+    ['a/m', fails(500), 502, 'upstream_error'],
+    ['c/first', chat(), 200, undefined],
+    ['c/first', fails(429), 429, 'upstream_rate_limited'],
+    ['c/alone', chat(), 400, 'invalid_request'],
+  ]
+  for (const bytes of [1_000, 200_000]) {
+    for (const [model, script, status, code] of rows) {
+      whole.script = script
+      const answer = await audio(model, bytes)
+      t.strictSame([answer.status, answer.json.error?.code], [status, code], `${model}, ${bytes} bytes: ${answer.text}`)
+    }
+  }
+  t.equal(other.seen.length, 0, 'who can not take it is never asked')
+})
+
 t.test('all targets at their rate limit: 429 with the soonest moment, at once, and nobody is asked before', async t => {
   const limited = (after: string) => fails(429, { 'retry-after': after })
   const { there, running, ask } = await two(t, [limited('50'), limited('30')])

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/errors.js'
 import type { Target } from '../../src/understand.js'
 import { Health } from '../../src/upstream/health.js'
 import { refusalOf } from '../../src/upstream/refusal.js'
@@ -50,6 +50,32 @@ t.test('each target has its turn; then those whose trouble may pass are asked ag
     ['the operator has to mend it', 'ab', [status(401), status(404)], ['a', 'b', 'upstream_error']],
   ]
   for (const [name, names, failures, expected] of rows) t.strictSame(run(tries(names), failures), expected, name)
+})
+
+t.test('who can not be asked is passed over; the first refusal counts where nothing else does', async t => {
+  const refusal = (message: string) => new GatewayError('invalid_request', message)
+  const all = tries('ab', { attempts: 1 })
+  for (const name of ['a', 'b']) {
+    t.equal(all.next(0)?.target.name, name, 'that was no try')
+    all.passOver(refusal(name))
+  }
+  t.equal(all.next(0), null)
+  t.match(all.error(0), { code: 'invalid_request', message: 'a' })
+  const some = tries('abc')
+  some.next(0)
+  some.passOver(refusal('a'))
+  t.ok(some.failed(some.next(0) as Step, status(500), 0))
+  some.next(0)
+  some.passOver(refusal('c'))
+  t.equal(some.next(0), null)
+  t.match(some.error(0), { code: 'upstream_error' }, 'a provider that failed could have answered')
+  const health = new Health()
+  health.enter({ ...PATIENT, name: 'b' }, 0).leave({ against: 'firm', passing: false }, 0)
+  const out = tries('ab', { health })
+  out.next(0)
+  out.passOver(refusal('a'))
+  t.equal(out.next(0), null)
+  t.match(out.error(0), { code: 'overloaded' }, 'who is left alone will be able to answer')
 })
 
 t.test('no try begins after the deadline, nor a pause that would end there', async t => {
