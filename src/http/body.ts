@@ -9,6 +9,12 @@ import type { Room } from './room.js'
 /** Levels of arrays and objects that a body may have. JSON.parse itself has no bound, and deeper bodies have killed providers. */
 export const DEPTH_MAX = 128
 
+/**
+ * What a body may have between its values: commas, colons and opening brackets. Twelve million empty arrays fit into 32 MiB, and take JSON.parse
+ * five seconds and 700 MB; so many take at most 0.5 s, or 1.2 s as the members of one object. 300,000 tokens of an embedding are a third of it.
+ */
+export const SIGNS_MAX = 1_000_000
+
 const JSON_TYPE = /^\s*application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 /** Refuses by its header, before anything is read, what is no JSON or says that it is larger than `bytesMax`. An absent type counts as JSON. */
@@ -136,8 +142,9 @@ export interface Quoted {
 const LONG_BYTES = 8192
 
 /**
- * Throws `invalid_json` where the bytes are no UTF-8 or nested too deep. Adds to `long` where the long strings are, those of broken JSON among
- * them. True where a number has an exponent or very many digits: `checkFinite` has to look at what was parsed.
+ * Throws `invalid_json` where the bytes are no UTF-8 or nested too deep, `request_too_large` where they hold too many values. Adds to `long` where
+ * the long strings are, those of broken JSON among them. True where a number has an exponent or very many digits: `checkFinite` has to look at
+ * what was parsed.
  */
 export function checkBytes(bytes: Uint8Array, long: Quoted[] | null): boolean {
   if (!isUtf8(bytes)) throw new GatewayError('invalid_json', 'The body is not valid UTF-8.')
@@ -191,6 +198,7 @@ const DIGITS_MAX = 308
 /** As `checkBytes` has it. One pass over the bytes; strings are skipped. */
 function scan(bytes: Uint8Array, long: Quoted[] | null): boolean {
   let depth = 0
+  let signs = 0
   let vast = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] as number
@@ -198,7 +206,10 @@ function scan(bytes: Uint8Array, long: Quoted[] | null): boolean {
       const from = i
       i = endOfString(bytes, from)
       if (long !== null && i - from > LONG_BYTES && i < bytes.length) long.push({ from, to: i })
+    } else if (byte === 0x2c || byte === 0x3a) {
+      signs++
     } else if (byte === 0x7b || byte === 0x5b) {
+      signs++
       if (++depth > DEPTH_MAX) throw new GatewayError('invalid_json', `The body is nested deeper than ${DEPTH_MAX} levels.`)
     } else if (byte === 0x7d || byte === 0x5d) {
       depth--
@@ -208,6 +219,12 @@ function scan(bytes: Uint8Array, long: Quoted[] | null): boolean {
       // `e` or `E`
       if (i - from >= DIGITS_MAX || ((bytes[i + 1] ?? 0) | 0x20) === 0x65) vast = true
     }
+  }
+  if (signs > SIGNS_MAX) {
+    throw new GatewayError(
+      'request_too_large',
+      `The body has more than ${SIGNS_MAX} commas, colons and brackets outside its strings. Send less at once.`,
+    )
   }
   return vast
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import fc from 'fast-check'
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { checkBodyHeaders, DEPTH_MAX, parseBody } from '../../src/http/body.js'
+import { checkBodyHeaders, DEPTH_MAX, parseBody, SIGNS_MAX } from '../../src/http/body.js'
 import { cpuMs } from '../support/cpu.js'
 
 /** The code and the words of a refusal; `null` where there is none. */
@@ -88,6 +88,27 @@ t.test('a number beyond all that there are is refused wherever it is, with the n
   }
   const long = refusal(() => parseBody(Buffer.from(`{"${'a'.repeat(9_000)}":1e400}`)))
   t.equal(long?.[1], `${'a'.repeat(100)}… must be of finite numbers: one is too large.`)
+})
+
+t.test('a body holds so many values, whatever they are; in strings, signs are text', async t => {
+  const many = `The body has more than ${SIGNS_MAX} commas, colons and brackets outside its strings. Send less at once.`
+  // The field itself has three: two brackets, and its colon.
+  const rows: [name: string, body: string, refused: boolean][] = [
+    ['numbers', `{"a":[${'1,'.repeat(SIGNS_MAX - 3)}1]}`, false],
+    ['one more', `{"a":[${'1,'.repeat(SIGNS_MAX - 2)}1]}`, true],
+    ['empty arrays', `{"a":[${'[],'.repeat(SIGNS_MAX / 2)}1]}`, true],
+    ['empty objects', `{"a":[${'{},'.repeat(SIGNS_MAX / 2)}1]}`, true],
+    ['members', `{${'"a":1,'.repeat(SIGNS_MAX / 2)}"a":1}`, true],
+    ['text', `{"a":"${',:[{'.repeat(SIGNS_MAX)}"}`, false],
+    ['the tokens that an embedding may have', JSON.stringify({ model: 'm', input: new Array(300_000).fill(100_000) }), false],
+  ]
+  for (const [name, body, refused] of rows) {
+    t.strictSame(
+      refusal(() => parseBody(Buffer.from(body))),
+      refused ? ['request_too_large', many] : null,
+      name,
+    )
+  }
 })
 
 t.test('the last of several fields of a name counts, and no name is special', async t => {

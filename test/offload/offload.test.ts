@@ -81,6 +81,7 @@ t.test('the thread understands exactly what is understood here: the same questio
     ['{"model":'],
     [Uint8Array.of(0x7b, 0xff, 0x7d)],
     ['['.repeat(5000)],
+    [`{"a":[${'[],'.repeat(500_000)}1]}`],
     [chat({ model: 7 })],
     [chat({ model: 'none' })],
     [chat({}), 'chat', 'b'],
