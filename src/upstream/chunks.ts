@@ -1,4 +1,9 @@
 import { isObject, type Json, type JsonObject } from '../json.js'
+import { ProviderFailure } from './providers/provider.js'
+
+/** The most choices that a request may ask for, and calls of tools in one of them; an answer with more is no answer but an attack, or a fault. */
+export const CHOICES_MAX = 128
+const CALLS_MAX = 1024
 
 type Mutable = { [name: string]: Json | undefined }
 
@@ -63,6 +68,7 @@ export class ChunkRules {
     const index = choice.index as number
     let state = this.#choices.get(index)
     if (state === undefined) {
+      if (index < 0 || index >= CHOICES_MAX) throw new ProviderFailure({ message: 'The provider sent a choice that nobody asked for.' })
       state = { started: false, finished: false, count: 0, calls: new Map(), last: undefined }
       this.#choices.set(index, state)
     }
@@ -159,6 +165,7 @@ function stateOf(call: Mutable, choice: ChoiceState): CallState {
   let state = key === undefined ? choice.last : choice.calls.get(key)
   const another = named && state !== undefined && state.name !== '' && (key === undefined || (id !== undefined && id !== state.id))
   if (state === undefined || another) {
+    if (choice.count === CALLS_MAX) throw new ProviderFailure({ message: `The provider called tools more than ${CALLS_MAX} times.` })
     state = { index: choice.count++, id: null, typed: false, name: '' }
     if (key !== undefined) choice.calls.set(key, state)
   }

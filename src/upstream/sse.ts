@@ -5,13 +5,15 @@ export const EVENT_BYTES_MAX = 16 * 1024 * 1024
 
 const LF = 0x0a
 const CR = 0x0d
+const NOTHING = Buffer.alloc(0)
 
 /**
  * Cuts a provider's bytes into server-sent events (WHATWG HTML §9.2), wherever the network has cut them: every line ending, a byte order
  * mark at the start, several `data` lines (joined by a line feed), comments. `id` and `retry` mean nothing here and are dropped.
  */
 export class SseParser {
-  #rest: Buffer[] = []
+  /** The beginning of a line whose end has not come: one buffer, since a piece of one byte may keep a read of 64 KiB. */
+  #rest: Buffer = NOTHING
   #restBytes = 0
   #start = true
   #afterCr = false
@@ -41,10 +43,8 @@ export class SseParser {
 
   /** The bytes are at their end: an event that lacks only its blank line still counts (providers forget it). */
   end(event: (event: SseEvent) => void): void {
-    if (this.#rest.length > 0) {
-      const rest = Buffer.concat(this.#rest, this.#restBytes)
-      this.#rest = []
-      this.#restBytes = 0
+    if (this.#restBytes > 0) {
+      const rest = this.#takeRest(NOTHING)
       this.#line(rest, this.#start ? afterMark(rest) : 0, rest.length, event, () => {})
     }
     this.#dispatch(event)
@@ -57,24 +57,40 @@ export class SseParser {
     return chunk[0] === LF ? chunk.subarray(1) : chunk
   }
 
-  /** What was kept and the new bytes, once they hold a line's end; joining them at every chunk would cost the square of a long line. */
+  /** What was kept and the new bytes, once they hold a line's end. */
   #join(chunk: Buffer): Buffer | null {
     if (chunk.length === 0) return null
-    if (this.#rest.length === 0 && !this.#start) return chunk
+    if (this.#restBytes === 0 && !this.#start) return chunk
     if (chunk.indexOf(LF) === -1 && chunk.indexOf(CR) === -1) {
       this.#keep(chunk)
       return null
     }
-    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([...this.#rest, chunk], this.#restBytes + chunk.length)
-    this.#rest = []
+    return this.#restBytes === 0 ? chunk : this.#takeRest(chunk)
+  }
+
+  #takeRest(chunk: Buffer): Buffer {
+    const bytes = Buffer.concat([this.#rest.subarray(0, this.#restBytes), chunk], this.#restBytes + chunk.length)
+    this.#rest = NOTHING
     this.#restBytes = 0
     return bytes
   }
 
   #keep(bytes: Buffer): void {
-    this.#rest.push(bytes)
-    this.#restBytes += bytes.length
-    this.#bound(this.#bytes + this.#restBytes)
+    const length = this.#restBytes + bytes.length
+    this.#bound(this.#bytes + length)
+    if (this.#restBytes === 0) {
+      this.#rest = bytes
+      this.#restBytes = length
+      return
+    }
+    if (length > this.#rest.length) {
+      // Twice the room each time: whatever the pieces, what is copied in all stays in proportion to the line.
+      const larger = Buffer.allocUnsafe(Math.max(length, 2 * this.#rest.length))
+      this.#rest.copy(larger, 0, 0, this.#restBytes)
+      this.#rest = larger
+    }
+    bytes.copy(this.#rest, this.#restBytes)
+    this.#restBytes = length
   }
 
   #bound(bytes: number): void {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { SseEvent } from '../../src/upstream/providers/provider.js'
 import { EVENT_BYTES_MAX, SseParser } from '../../src/upstream/sse.js'
+import { heap } from '../support/garbage.js'
 import { sseEvents } from '../support/sse-reference.js'
 
 interface Read {
@@ -127,6 +128,23 @@ t.test('an event without end is cut off at its bound, in linear time', async t =
   t.strictSame(read([blanks]).events, [])
   const { user, system } = process.cpuUsage(began)
   t.ok(user + system < 20_000_000, `${(user + system) / 1000} ms`)
+})
+
+t.test('a line that comes byte by byte takes the memory of the line', t => {
+  const parser = new SseParser()
+  const never = () => t.fail('nothing is complete')
+  const before = heap()
+  // As undici cuts a read into HTTP chunks: each a view of it.
+  for (let reads = 0; reads < 50; reads++) {
+    const read = Buffer.alloc(64 * 1024, 'x')
+    for (let i = 0; i < 10_000; i++) parser.push(read.subarray(i, i + 1), never, never)
+  }
+  const kept = heap() - before
+  t.ok(kept < 4_000_000, `${kept} bytes are kept of a line of 500,000`)
+  const events: SseEvent[] = []
+  parser.push(Buffer.from('\ndata: a\n\n'), event => events.push(event), never)
+  t.strictSame(events, [{ data: 'a' }])
+  t.end()
 })
 
 t.test('what is bounded is one event, not the stream', async t => {

@@ -321,6 +321,26 @@ t.test('several choices, each with its own role, calls and finish', async t => {
   t.strictSame(chunksIn(told.text).at(-1), usage())
 })
 
+t.test('choices and calls without end are a failure', async t => {
+  const many = (count: number, one: (i: number) => object) => Array.from({ length: count }, (_, i) => one(i))
+  const candidate = (index: number) => ({ candidates: [{ index }] })
+  const rows: [name: string, ended: 'done' | 'failed', sent: object[], provider?: Provider][] = [
+    ['as many choices as can be asked for', 'done', many(128, i => chunk(choice({}, 'stop', i)))],
+    ['one more', 'failed', many(129, i => chunk(choice({}, 'stop', i)))],
+    ['one below', 'failed', [START, chunk(choice({}, 'stop', -1)), STOP]],
+    ['calls', 'failed', [START, ...many(1025, i => chunk(choice({ tool_calls: [{ index: i }] }))), STOP]],
+    ['calls by their ids', 'failed', [START, ...many(1025, i => chunk(choice({ tool_calls: [{ id: `c${i}` }] }))), STOP]],
+    ['candidates that say nothing', 'failed', many(129, i => candidate(i)), gemini],
+  ]
+  for (const [name, ended, sent, provider] of rows) {
+    const { stream, told } = telling(provider === undefined ? {} : { wire: provider.wires.chat as Wire })
+    stream.push(Buffer.from(framed(sent, false)))
+    t.equal(told.ended, ended === 'failed' ? 'failed' : null, name)
+    stream.push(Buffer.from(framed([])))
+    t.equal(told.ended, ended, name)
+  }
+})
+
 t.test('whatever a provider sends, what the client gets obeys the rules', async () => {
   const some = <T>(value: T) => fc.constantFrom(value)
   const toolCall = fc.record(

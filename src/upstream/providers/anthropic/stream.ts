@@ -10,6 +10,16 @@ export function messageEvents(call: Call): EventTranslator {
   return new MessageStream(call)
 }
 
+/** What is read of a usage; it may say more, and other things each time. */
+const USAGE = [
+  'input_tokens',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+  'output_tokens',
+  'output_tokens_details',
+  'iterations',
+] as const
+
 interface OpenCall {
   readonly number: number
   /** Have any of its arguments been sent? */
@@ -113,7 +123,7 @@ class MessageStream implements EventTranslator {
   /** Figures are cumulative: the last that is there counts. */
   #gather(usage: Json | undefined): void {
     if (!isObject(usage)) return
-    const told = Object.entries(usage).filter(([, value]) => value !== null && value !== undefined)
+    const told = USAGE.filter(name => (usage[name] ?? null) !== null).map(name => [name, usage[name]])
     this.#usage = { ...this.#usage, ...Object.fromEntries(told) }
   }
 

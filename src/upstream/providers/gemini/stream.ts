@@ -1,7 +1,10 @@
 import { isObject, type Json, type JsonObject } from '../../../json.js'
 import { cutShort, eventJson, noAnswer, reported, usageOf } from '../../chat/answer.js'
 import { Chunks } from '../../chat/chunks.js'
+
+import { CHOICES_MAX } from '../../chunks.js'
 import { googleFailure } from '../../google-failure.js'
+
 import type { Call, EventTranslator, SseEvent } from '../provider.js'
 import { answerId, type Candidate, callIds, candidatesOf, finishOf, isError, reportedUsage } from './answer.js'
 
@@ -56,6 +59,7 @@ class GenerateStream implements EventTranslator {
   }
 
   #candidate({ index, parts, finishReason, logprobs }: Candidate): void {
+    if (index < 0 || index >= CHOICES_MAX) throw noAnswer('The provider sent a candidate that nobody asked for.')
     this.#finishReasons.set(index, finishReason ?? this.#finishReasons.get(index) ?? null)
     let untold = logprobs
     for (const part of parts) {
