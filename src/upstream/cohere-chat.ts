@@ -71,6 +71,10 @@ class ChatStream implements EventTranslator {
     this.#chunks = new Chunks(call)
   }
 
+  get over(): boolean {
+    return this.#ended
+  }
+
   event({ data }: SseEvent): readonly JsonObject[] {
     if (data === '[DONE]') return []
     const event = eventObject(data)

@@ -129,8 +129,9 @@ export class AnswerStream {
     if (this.#over !== null) return
     const data = event.data
     if (this.#translator !== null) {
-      if (data.trim() === '[DONE]') this.#finish()
-      else for (const chunk of this.#translator.event(event)) this.#emit(chunk as Mutable, null)
+      const done = data.trim() === '[DONE]'
+      if (!done) for (const chunk of this.#translator.event(event)) this.#emit(chunk as Mutable, null)
+      if (done || this.#translator.over === true) this.#finish()
       return
     }
     if (data.length < 16 && data.trim() === '[DONE]') {

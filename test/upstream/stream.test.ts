@@ -7,12 +7,14 @@ import type { JsonObject } from '../../src/json.js'
 import { familyOf, textTokens } from '../../src/metering/estimate.js'
 import { Tally } from '../../src/metering/tally.js'
 import anthropic from '../../src/upstream/providers/anthropic.js'
+import cohere from '../../src/upstream/providers/cohere.js'
 import gemini from '../../src/upstream/providers/gemini.js'
 import mistral from '../../src/upstream/providers/mistral.js'
 import { type Provider, ProviderFailure, type Wire } from '../../src/upstream/providers/provider.js'
 import { type AnswerStream, ErrorEvent } from '../../src/upstream/stream.js'
 import { CALL, CHAT, chunksIn, framed, tell, telling } from '../support/answer-stream.js'
 import { inTwo, singly } from '../support/sse-reference.js'
+import { fixture } from '../support/sse-split.js'
 import { brokenRules } from '../support/stream-rules.js'
 
 const MODEL = CALL.model.id
@@ -495,6 +497,23 @@ t.test('cut off from outside, a stream has failed; unless every choice had finis
     stream.end()
     stream.fail(new Error('again'))
     t.ok(told.ended, 'the end comes once')
+  }
+})
+
+t.test('a translated stream ends when its provider says so, whatever its body does', async t => {
+  const rows: [Provider, string][] = [
+    [anthropic, 'anthropic/tools.stream.provider.sse'],
+    [cohere, 'cohere/chat-tools.provider.sse'],
+  ]
+  for (const [provider, name] of rows) {
+    const wire = provider.wires.chat as Wire
+    const { stream, told } = telling({ wire })
+    stream.push(fixture(name))
+    t.equal(told.ended, 'done', provider.kind)
+    stream.push(Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'))
+    stream.end()
+    t.equal(told.text, tell([fixture(name)], { wire }).text)
+    t.match(chunksIn(told.text).at(-1), { choices: [], usage: { total_tokens: Number } })
   }
 })
 

@@ -46,7 +46,9 @@ export interface Wire {
 
 export interface EventTranslator {
   event(event: SseEvent): readonly JsonObject[]
-  /** The provider's stream ended by itself: what is still to be told. Throws `ProviderFailure` when it ended too early. */
+  /** The provider has said that its answer is whole: what follows means nothing, and its body may stay open. Absent: the body's end says so. */
+  readonly over?: boolean
+  /** The provider's stream ended, or `over` said so: what is still to be told. Throws `ProviderFailure` when it ended too early. */
   end(): readonly JsonObject[]
   /**
    * The usage that the provider has reported so far, as the client's wire has it; `null`: none. It is what a stream that is cut off is billed

@@ -42,6 +42,10 @@ class MessageStream implements EventTranslator {
     this.#chunks = new Chunks(call)
   }
 
+  get over(): boolean {
+    return this.#ended
+  }
+
   event({ data }: SseEvent): readonly JsonObject[] {
     if (this.#ended || data === '' || data === '[DONE]') return []
     const event = eventObject(data)
