@@ -188,6 +188,11 @@ export class AnswerStream {
       if (this.#facts.includeUsage) this.#usage = data
       return
     }
+    if (this.#facts.includeUsage && isObject(chunk.x_groq) && isObject(chunk.x_groq.usage)) {
+      // Its clients look for it there, all others in a chunk of its own.
+      const { object = 'chat.completion.chunk', created = call.created, x_groq } = chunk
+      this.#usage = JSON.stringify({ id: this.#id, object, created, model: call.model.id, choices: [], usage: x_groq.usage })
+    }
     this.#tell(chunk as JsonObject, data)
   }
 

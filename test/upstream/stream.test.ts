@@ -127,6 +127,24 @@ t.test('the usage chunk: last, for who asked for it, and for nobody else', async
       true,
       [START, STOP, { ...HEAD, choices: [], late: 1 }, usage()],
     ],
+    [
+      'where Groq tells it',
+      [START, { ...STOP, x_groq: { id: 'req_1', usage: USAGE } }],
+      true,
+      [START, { ...STOP, x_groq: { id: 'req_1', usage: USAGE } }, usage()],
+    ],
+    [
+      'where Groq tells it, not asked for',
+      [START, { ...STOP, x_groq: { usage: USAGE } }],
+      false,
+      [START, { ...STOP, x_groq: { usage: USAGE } }],
+    ],
+    [
+      'there and in a chunk of its own',
+      [START, { ...STOP, x_groq: { usage: {} } }, usage()],
+      true,
+      [START, { ...STOP, x_groq: { usage: {} } }, usage()],
+    ],
     ['choices missing', [START, STOP, { ...HEAD, usage: USAGE }], true, [START, STOP, { ...HEAD, usage: USAGE, choices: [] }]],
     ['choices missing, not asked for', [START, STOP, { ...HEAD, usage: USAGE }], false, [START, STOP]],
   ]
