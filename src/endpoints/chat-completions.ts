@@ -11,8 +11,10 @@ import {
   mustBe,
 } from '../checks.js'
 import { isObject, type JsonObject } from '../json.js'
-import { chatTokens } from '../metering/chat.js'
+
+import { chatTokens, predictedTokens } from '../metering/chat.js'
 import type { GeneratingEndpoint } from './endpoint.js'
+
 import { checkMessages } from './messages.js'
 
 type Check = (body: JsonObject, name: string) => void
@@ -82,7 +84,7 @@ const chatCompletions: GeneratingEndpoint = {
   estimate(body, model, texts) {
     const choices = typeof body.n === 'number' ? body.n : 1
     const { input, fixed } = chatTokens(body, model, texts)
-    return { input, fixed, output: choices * (chatCompletions.cap(body, model) ?? 0) }
+    return { input, fixed, output: choices * ((chatCompletions.cap(body, model) ?? 0) + predictedTokens(body, model, texts)) }
   },
 
   answers({ choices }) {

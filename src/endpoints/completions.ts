@@ -13,7 +13,8 @@ import {
   textCount,
 } from '../checks.js'
 import { isObject, type JsonObject } from '../json.js'
-import { familyOf, promptTokens, tokenIds } from '../metering/estimate.js'
+
+import { familyOf, partTokens, promptTokens, tokenIds } from '../metering/estimate.js'
 import type { GeneratingEndpoint } from './endpoint.js'
 
 /** POST /v1/completions, the legacy text completion. It never streams: `stream` is not forwarded, whatever it says. */
@@ -75,8 +76,11 @@ const completions: GeneratingEndpoint = {
     // Candidates that best_of throws away are generated, and billed, all the same.
     const choices = textCount(body.prompt) * Math.max(whole(body, 'n', 1), whole(body, 'best_of', 1))
     const cap = completions.cap(body, model) ?? 0
+    const family = familyOf(model)
+    // What comes behind the gap is read with every prompt.
+    const suffix = typeof body.suffix === 'string' ? textCount(body.prompt) * partTokens('suffix', body.suffix, family, texts) : 0
     return {
-      input: promptTokens(body.prompt, familyOf(model), texts),
+      input: promptTokens(body.prompt, family, texts) + suffix,
       fixed: tokenIds(body.prompt),
       output: Math.min(choices * cap, Number.MAX_SAFE_INTEGER),
     }

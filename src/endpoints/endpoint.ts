@@ -13,7 +13,7 @@ export interface Estimate {
   readonly input: number
   /** The part of `input` that is counted by a rule, not estimated from text: images, audio, files, token ids. Absent: nothing of it. */
   readonly fixed?: number
-  /** Every choice's cap added up: n × cap. 0 where nothing is generated. */
+  /** Every choice's cap added up, and what it is told to expect, which is billed where it does not say it: n × (cap + prediction). 0 where nothing is generated. */
   readonly output: number
 }
 

@@ -1,6 +1,7 @@
 import t from 'tap'
 import chat from '../../src/endpoints/chat-completions.js'
 import type { Json, JsonObject } from '../../src/json.js'
+import { familyOf, textTokens } from '../../src/metering/estimate.js'
 import { type Row, refusals } from '../support/refusals.js'
 import { sampleModel } from '../support/sample-call.js'
 
@@ -180,6 +181,9 @@ t.test('the estimate covers the input and every choice', async t => {
   const model = sampleModel({ upstream: 'gpt-4o', default_max_tokens: 100 })
   t.strictSame(chat.estimate(ask({}), model), { input: 8, fixed: 0, output: 100 })
   t.strictSame(chat.estimate(ask({ n: 5, max_tokens: 7 }), model), { input: 8, fixed: 0, output: 35 })
+  const prediction = { type: 'content', content: 'the lamp of the shop' }
+  const { output } = chat.estimate(ask({ n: 2, max_tokens: 7, prediction }), model)
+  t.equal(output, 2 * (7 + textTokens('the lamp of the shop', familyOf(model))), 'what is predicted and not said is billed, too')
 })
 
 t.test('an answer has choices, each with its message', async t => {

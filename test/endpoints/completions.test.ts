@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import completions from '../../src/endpoints/completions.js'
-import { familyOf, promptTokens } from '../../src/metering/estimate.js'
+import { familyOf, promptTokens, textTokens } from '../../src/metering/estimate.js'
 import { type Row, refusals } from '../support/refusals.js'
 import { sampleModel } from '../support/sample-call.js'
 
@@ -83,6 +83,12 @@ t.test('the estimate covers every prompt, every choice and every candidate that 
   const tokens = promptTokens([1, 2, 3], familyOf(model))
   t.strictSame(completions.estimate({ prompt: [1, 2, 3], max_tokens: 10 }, model), { input: tokens, fixed: 3, output: 10 })
   t.equal(completions.estimate({ prompt: [[1], [2]], max_tokens: 10 }, model).output, 20)
+  const suffix = textTokens('the end of the story', familyOf(model))
+  t.equal(
+    completions.estimate({ prompt: [[1], [2]], suffix: 'the end of the story' }, model).input,
+    2 + 2 * suffix,
+    'and the suffix with each',
+  )
 })
 
 t.test('an estimate stays a safe integer whatever is asked for', async t => {

@@ -234,16 +234,51 @@ t.test('audio that lies about its length counts as what is played, or as the thi
 t.test('files count as pages, text files as text', async t => {
   const pdf = (bytes: number) => `data:application/pdf;base64,${Buffer.alloc(bytes).toString('base64')}`
   t.equal(fileText(pdf(100)), null)
-  t.equal(fileTokens(pdf(100), { context: null }), 3000)
-  t.equal(fileTokens(pdf(10_000), { context: null }), 9000)
-  t.equal(fileTokens(pdf(9_000_000), { context: null }), 300_000)
-  t.equal(fileTokens(null, { context: null }), 300_000, 'a file that the provider already has')
-  t.equal(fileTokens(null, { context: 128_000 }), 128_000)
+  t.equal(fileTokens(pdf(100), sampleModel()), 3000)
+  t.equal(fileTokens(pdf(10_000), sampleModel()), 9000)
+  t.equal(fileTokens(pdf(9_000_000), sampleModel()), 300_000)
+  t.equal(fileTokens(null, sampleModel()), 300_000, 'a file that the provider already has')
+  t.equal(fileTokens(null, sampleModel({ context: 128_000 })), 128_000)
   const note = 'The bakery closes at seven. '.repeat(40)
   const file = `data:text/plain;base64,${Buffer.from(note).toString('base64')}`
-  t.equal(fileTokens(file, { context: null }), 0)
+  t.equal(fileTokens(file, sampleModel()), 0)
   t.equal(fileText(file), note)
   const content = [{ type: 'file', file: { file_data: file } }]
   const [written, attached] = [note, content].map(content => chatTokens({ messages: [{ role: 'user', content }] }, sampleModel()))
   t.strictSame(attached, written)
+})
+
+t.test('media count as what they are, whatever a client calls them', async t => {
+  const gemini = sampleModel({ upstream: 'gemini-3-flash', context: 1_048_576 }, { kind: 'gemini' })
+  const film = `data:video/mp4;base64,${Buffer.alloc(1_000_000).toString('base64')}`
+  const speech = `data:audio/ogg;base64,${Buffer.alloc(200_000).toString('base64')}`
+  const paper = `data:application/pdf;base64,${Buffer.alloc(100_000).toString('base64')}`
+  const note = 'The bakery closes at seven. '.repeat(400)
+  const base64 = Buffer.from(note).toString('base64')
+  const rows: readonly (readonly [what: string, part: JsonObject, least: number])[] = [
+    ['a film as an image', { type: 'image_url', image_url: { url: film } }, 30_000],
+    ['speech as an image', { type: 'image_url', image_url: { url: speech } }, 3200],
+    ['a document as an image', { type: 'image_url', image_url: { url: paper } }, 75_000],
+    ['a document elsewhere as an image', { type: 'image_url', image_url: { url: 'https://acme.example/a.PDF?x' } }, 300_000],
+    ['text as an image', { type: 'image_url', image_url: { url: `data:text/plain;base64,${base64}` } }, 2400],
+    ['a film of a new kind', { type: 'video_url', video_url: { url: film } }, 30_000],
+    ['a film elsewhere', { type: 'video_url', video_url: { url: 'https://acme.example/watch' } }, 1_048_576],
+    ['speech elsewhere', { type: 'audio_url', audio_url: { url: 'https://acme.example/hear' } }, 1_048_576],
+    ['a document of a new kind', { type: 'document_url', document_url: 'https://acme.example/read' }, 300_000],
+    ['an image of a new kind', { type: 'input_image', image_url: 'https://acme.example/see' }, 1120],
+    ['text of a new kind', { type: 'note', note: `data:text/plain;base64,${base64}` }, 2400],
+    ['a file elsewhere', { type: 'file', file: { file_data: 'https://acme.example/a' } }, 300_000],
+    ['a file that is known, and data', { type: 'file', file: { file_id: 'file-1', file_data: '' } }, 300_000],
+    ['a film as a file', { type: 'file', file: { file_data: film } }, 30_000],
+    ['text whose type says nothing', { type: 'file', file: { file_data: `data:application/octet-stream;base64,${base64}` } }, 2400],
+    ['text as base64 alone', { type: 'file', file: { file_data: base64 } }, 2400],
+    ['text as it is', { type: 'file', file: { file_data: note } }, 2400],
+    ['text in an address', { type: 'file', file: { file_data: `data:text/plain,${note}` } }, 2400],
+  ]
+  for (const [what, part, least] of rows) {
+    const held = tokens(said([part]), gemini)
+    t.ok(held >= least && held < 1.2 * least + 3000, `${what}: ${held}`)
+  }
+  const spoken = { messages: [...said('Hi').messages, { role: 'assistant', content: null, audio: { id: 'audio_1' } }] }
+  t.equal(chatTokens(spoken, gpt).fixed, 4096, 'an answer that the model has spoken')
 })
