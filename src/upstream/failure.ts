@@ -55,7 +55,7 @@ export function scrub(message: string, secrets: readonly string[] = []): string 
   }
   // Before the patterns, so that their time is bounded whatever a provider sends.
   text = text.slice(0, 2 * MESSAGE_MAX)
-  text = text.split(/\n\s*(?:at |File "|Traceback )|Traceback \(most recent/, 1)[0] as string
+  text = text.split(/\n[ \t]*(?:at |File "|Traceback )|Traceback \(most recent/, 1)[0] as string
   for (const [pattern, replacement] of HIDDEN) text = text.replace(pattern, replacement)
   return cut(text.trim(), MESSAGE_MAX)
 }
