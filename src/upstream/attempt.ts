@@ -1,16 +1,15 @@
 import type { ProviderSettings } from '../config/config.js'
 import { Deadline } from '../deadline.js'
 import type { Endpoint } from '../endpoints/endpoint.js'
-import { asGatewayError, GatewayError, isGatewayError } from '../errors.js'
+import { asGatewayError, type GatewayError } from '../errors.js'
 import { joinedFields } from '../http/headers.js'
 import type { JsonObject } from '../json.js'
 import type { Usage } from '../metering/usage.js'
 import { Pieces } from '../pieces.js'
-import { readFailure, scrub } from './failure.js'
+import { broke, explained, type Failed, interrupted, refused, unframed } from './explain.js'
 import {
   type Call,
   type Delivery,
-  type Failure,
   type HeaderFields,
   type Provider,
   ProviderFailure,
@@ -20,9 +19,8 @@ import {
   type TransportRequest,
   type Wire,
 } from './providers/provider.js'
-import { refusalOf, retryAfter } from './refusal.js'
-import { isPlain, REFUSAL_BYTES_MAX, refusalBody } from './refusal-body.js'
-import { AnswerStream, ErrorEvent } from './stream.js'
+import { isPlain, REFUSAL_BYTES_MAX } from './refusal-body.js'
+import { AnswerStream } from './stream.js'
 import { TargetFailure, UNKNOWN, unreachable } from './trouble.js'
 import type { WholeAnswer } from './whole.js'
 
@@ -58,7 +56,7 @@ export interface AttemptFacts {
 
 /**
  * One try at one target. `answered` resolves once there is something to tell the client, and rejects with a GatewayError before; what
- * breaks later is told by the stream. All the provider's failures become GatewayErrors here and nowhere else.
+ * breaks later is told by the stream. All the provider's failures become GatewayErrors here (see explain.ts) and nowhere else.
  */
 export class Attempt implements Receiver {
   readonly answered: Promise<Answered>
@@ -187,7 +185,8 @@ export class Attempt implements Receiver {
       stream.end()
       const error = stream.failedAtOnce
       // Of what the provider itself tells as its failure, the status is another one.
-      if (this.#unframed && error instanceof ProviderFailure && (error.failure.status ?? 502) === 502) this.#fail(this.#broke(error))
+      if (error instanceof ProviderFailure && (error.failure.status ?? 502) === 502 && unframed(this.#failed))
+        this.#fail(broke(error, this.#facts))
       this.#afterEvents(stream)
       this.#stop()
       return
@@ -196,7 +195,7 @@ export class Attempt implements Receiver {
     this.#stop()
     if (mode === 'error') {
       this.#delivery.abort()
-      this.#fail(this.#refused(pieces.joined()))
+      this.#fail(refused(pieces.joined(), this.#failed))
     } else {
       this.#whole(pieces)
     }
@@ -215,19 +214,8 @@ export class Attempt implements Receiver {
     } else if (kind === 'timeout') {
       this.#fail(this.#tooSlow(`timeout.${message}`, sent))
     } else {
-      this.#fail(this.#broke(cause))
+      this.#fail(broke(cause, this.#facts))
     }
-  }
-
-  #broke(cause: unknown): GatewayError {
-    const retryable = this.#facts.settings.retry_unknown
-    return new TargetFailure('upstream_error', 'The connection to the provider broke.', UNKNOWN, { retryable, cause })
-  }
-
-  /** The body ends with its connection: nothing says that it has come whole. */
-  get #unframed(): boolean {
-    const { 'content-length': length, 'transfer-encoding': chunked } = this.#headers
-    return length === undefined && chunked === undefined && this.#status !== 204
   }
 
   #whole(pieces: Pieces): void {
@@ -266,7 +254,7 @@ export class Attempt implements Receiver {
     if (!this.#told && stream.begun) {
       const error = stream.failedAtOnce
       if (error === null) this.#tellStream()
-      else this.#fail(this.#explain(error))
+      else this.#fail(explained(error, this.#failed))
     }
     // It may take as long as it keeps talking.
     if (this.#told && stream.begun) this.#totalUntil = Number.POSITIVE_INFINITY
@@ -294,7 +282,7 @@ export class Attempt implements Receiver {
   #break(error: unknown): void {
     this.#stop()
     this.#delivery.abort()
-    this.#fail(this.#explain(error))
+    this.#fail(explained(error, this.#failed))
   }
 
   #fail(error: GatewayError): void {
@@ -354,55 +342,14 @@ export class Attempt implements Receiver {
     return new TargetFailure('upstream_timeout', `The provider was too slow: ${what} has passed.`, UNKNOWN, { retryable })
   }
 
-  #refused(bytes: Buffer): GatewayError {
-    const failure = this.#read(this.#status, refusalBody(bytes, this.#headers['content-encoding']))
-    const wait = failure.retryAfter ?? retryAfter(this.#headers, this.#facts.now())
-    return this.#refusal({ ...failure, status: failure.status ?? this.#status, ...(wait === undefined ? {} : { retryAfter: wait }) })
-  }
-
-  #read(status: number, body: unknown): Failure {
-    try {
-      return this.#facts.provider.failure?.(status, body) ?? readFailure(status, body)
-    } catch {
-      // What a kind can not read, though it should: nothing was said.
-      return {}
-    }
-  }
-
-  #refusal(failure: Failure & { readonly status: number }): GatewayError {
-    const { settings, asks } = this.#facts
-    const message = failure.message === undefined ? {} : { message: scrub(failure.message, secretsOf(settings)) }
-    return refusalOf({ ...failure, ...message }, asks)
-  }
-
-  /** What a failure inside an answer means. */
-  readonly #explain = (error: unknown): GatewayError => {
-    if (isGatewayError(error)) return error
-    const failure =
-      error instanceof ErrorEvent ? this.#read(this.#status, error.body) : error instanceof ProviderFailure ? error.failure : {}
-    if (failure.torn === true && this.#unframed) return this.#broke(error)
-    if (failure.status !== undefined && failure.status >= 400) return this.#refusal({ ...failure, status: failure.status })
-    const message =
-      error instanceof ProviderFailure
-        ? scrub(error.message, secretsOf(this.#facts.settings))
-        : error instanceof ErrorEvent
-          ? 'The provider reported an error under a status of success.'
-          : 'The provider answered with something that cannot be read.'
-    const trouble = { against: 'faint', passing: false } as const
-    return new TargetFailure('upstream_invalid_response', message, trouble, { retryable: true, cause: error })
+  /** For what reads a failure. */
+  get #failed(): Failed {
+    const { provider, settings, asks, now } = this.#facts
+    return { status: this.#status, headers: this.#headers, provider, settings, asks, now }
   }
 
   /** The error event of a stream that had begun. */
   interrupted(error: unknown): GatewayError {
-    const explained = this.#explain(error)
-    if (explained.origin !== 'upstream' || explained.code === 'upstream_timeout') return explained
-    const known = error instanceof ErrorEvent || error instanceof ProviderFailure
-    const message =
-      known && explained.code !== 'upstream_invalid_response' ? explained.message : 'The provider broke off before the answer was whole.'
-    return new GatewayError('upstream_error', message, { cause: error })
+    return interrupted(error, this.#failed)
   }
-}
-
-function secretsOf(settings: ProviderSettings): readonly string[] {
-  return settings.api_key === null ? [] : [settings.api_key]
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Model } from '../../src/config/config.js'
+import { FAMILIES } from '../../src/config/tokenizer-families.js'
 import chat from '../../src/endpoints/chat-completions.js'
 import completions from '../../src/endpoints/completions.js'
 import embeddings from '../../src/endpoints/embeddings.js'
@@ -9,7 +10,6 @@ import moderations from '../../src/endpoints/moderations.js'
 import rerank from '../../src/endpoints/rerank.js'
 import type { Json, JsonObject } from '../../src/json.js'
 import { textTokens } from '../../src/metering/estimate.js'
-import { FAMILIES } from '../../src/metering/tokenizers.js'
 import { sampleModel } from '../support/sample-call.js'
 
 const TEXT = 'A lamp that a customer of the bakery has lost may be fetched at the counter until seven. '.repeat(20)

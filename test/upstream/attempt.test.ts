@@ -609,7 +609,11 @@ t.test('what a stream has reported before anything could be told is metered wher
   })
   const metered: JsonObject[] = []
   const attempt = attempts(t, 'http://127.0.0.1:1', { transport })
-  const running = attempt({ stream: true, wire: gemini.wires.chat as Wire, meter: chunk => (metered.push(chunk), null) })
+  const meter = (chunk: JsonObject) => {
+    metered.push(chunk)
+    return null
+  }
+  const running = attempt({ stream: true, wire: gemini.wires.chat as Wire, meter })
   await new Promise(resolve => setImmediate(resolve))
   running.abort(new GatewayError('client_closed', 'The client left.'))
   t.match(await refused(running), { code: 'client_closed' })

@@ -1,0 +1,84 @@
+import type { ProviderSettings } from '../config/config.js'
+import { GatewayError, isGatewayError } from '../errors.js'
+import { readFailure, scrub } from './failure.js'
+import { type Failure, type Provider, ProviderFailure } from './providers/provider.js'
+import { refusalOf, retryAfter } from './refusal.js'
+import { refusalBody } from './refusal-body.js'
+import { ErrorEvent } from './stream.js'
+import { TargetFailure, UNKNOWN } from './trouble.js'
+
+/** The head of an answer that failed, and whose it is. */
+export interface Failed {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly provider: Provider
+  readonly settings: ProviderSettings
+  /** Does the request have this field? */
+  readonly asks: (field: string) => boolean
+  /** Wall clock, for a `retry-after` that is a date. */
+  readonly now: () => number
+}
+
+/** What an answer that is no success says, by what has come of its body. */
+export function refused(bytes: Buffer, failed: Failed): GatewayError {
+  const { status, headers, now } = failed
+  const failure = read(status, refusalBody(bytes, headers['content-encoding']), failed)
+  const wait = failure.retryAfter ?? retryAfter(headers, now())
+  return refusal({ ...failure, status: failure.status ?? status, ...(wait === undefined ? {} : { retryAfter: wait }) }, failed)
+}
+
+/** What a failure inside an answer means. */
+export function explained(error: unknown, failed: Failed): GatewayError {
+  if (isGatewayError(error)) return error
+  const { status, settings } = failed
+  const failure = error instanceof ErrorEvent ? read(status, error.body, failed) : error instanceof ProviderFailure ? error.failure : {}
+  if (failure.torn === true && unframed(failed)) return broke(error, failed)
+  if (failure.status !== undefined && failure.status >= 400) return refusal({ ...failure, status: failure.status }, failed)
+  const message =
+    error instanceof ProviderFailure
+      ? scrub(error.message, secretsOf(settings))
+      : error instanceof ErrorEvent
+        ? 'The provider reported an error under a status of success.'
+        : 'The provider answered with something that cannot be read.'
+  const trouble = { against: 'faint', passing: false } as const
+  return new TargetFailure('upstream_invalid_response', message, trouble, { retryable: true, cause: error })
+}
+
+/** The error event of a stream that had begun. */
+export function interrupted(error: unknown, failed: Failed): GatewayError {
+  const why = explained(error, failed)
+  if (why.origin !== 'upstream' || why.code === 'upstream_timeout') return why
+  const known = error instanceof ErrorEvent || error instanceof ProviderFailure
+  const message = known && why.code !== 'upstream_invalid_response' ? why.message : 'The provider broke off before the answer was whole.'
+  return new GatewayError('upstream_error', message, { cause: error })
+}
+
+/** The connection ended before the answer did: it may have run. */
+export function broke(cause: unknown, { settings }: Pick<Failed, 'settings'>): GatewayError {
+  const retryable = settings.retry_unknown
+  return new TargetFailure('upstream_error', 'The connection to the provider broke.', UNKNOWN, { retryable, cause })
+}
+
+/** The body ends with its connection: nothing says that it has come whole. */
+export function unframed({ status, headers }: Pick<Failed, 'status' | 'headers'>): boolean {
+  const { 'content-length': length, 'transfer-encoding': chunked } = headers
+  return length === undefined && chunked === undefined && status !== 204
+}
+
+function read(status: number, body: unknown, { provider }: Failed): Failure {
+  try {
+    return provider.failure?.(status, body) ?? readFailure(status, body)
+  } catch {
+    // What a kind can not read, though it should: nothing was said.
+    return {}
+  }
+}
+
+function refusal(failure: Failure & { readonly status: number }, { settings, asks }: Failed): GatewayError {
+  const message = failure.message === undefined ? {} : { message: scrub(failure.message, secretsOf(settings)) }
+  return refusalOf({ ...failure, ...message }, asks)
+}
+
+function secretsOf(settings: ProviderSettings): readonly string[] {
+  return settings.api_key === null ? [] : [settings.api_key]
+}
