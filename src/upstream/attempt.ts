@@ -77,6 +77,8 @@ export class Attempt implements Receiver {
   #waitMs: number
   #waitUntil: number
   #totalUntil: number
+  /** Of how many chunks it has been noted that they came. `Infinity`: of those to come, it will not be. */
+  #noted = 0
   #silence: NodeJS.Timeout | null = null
   #lingering: NodeJS.Timeout | null = null
 
@@ -117,14 +119,23 @@ export class Attempt implements Receiver {
     if (this.#mode === 'over') return
     // A client that does not read is not the provider's silence.
     this.#waitUntil = Number.POSITIVE_INFINITY
+    if (this.#noted > 0) this.#totalUntil = Number.POSITIVE_INFINITY
     this.#deadline.move(this.#totalUntil, performance.now())
   }
 
   resume(): void {
     this.#paused = false
     if (this.#mode === 'over') return
+    if (this.#totalUntil === Number.POSITIVE_INFINITY) this.#totalUntil = performance.now() + this.#facts.settings.timeout.total
     this.#waitFor('idle')
     this.#delivery.resume()
+  }
+
+  /** Nobody listens any more: it is read on, for `timeout.total` at most. */
+  drain(): void {
+    this.#noted = Number.POSITIVE_INFINITY
+    this.#totalUntil = Number.POSITIVE_INFINITY
+    this.resume()
   }
 
   /** Closes the connection to the provider. Where nothing has been told yet, `answered` rejects with `why`. */
@@ -158,14 +169,14 @@ export class Attempt implements Receiver {
 
   data(chunk: Buffer): void {
     if (this.#mode === 'over') return
-    // Who is paused waits for nothing.
-    if (!this.#paused) this.#wait(this.#waitMs)
     if (this.#mode === 'events') {
       const stream = this.#stream as AnswerStream
       stream.push(chunk)
       this.#afterEvents(stream)
+      if (!stream.over) this.#wait(stream.told)
       return
     }
+    this.#wait(0)
     const bytes = this.#pieces.length + chunk.length
     if (this.#mode === 'error') {
       if (bytes <= REFUSAL_BYTES_MAX) this.#pieces.add(chunk)
@@ -256,8 +267,6 @@ export class Attempt implements Receiver {
       if (error === null) this.#tellStream()
       else this.#fail(explained(error, this.#failed))
     }
-    // It may take as long as it keeps talking.
-    if (this.#told && stream.begun) this.#totalUntil = Number.POSITIVE_INFINITY
     if (stream.over && this.#mode !== 'over') this.#linger()
   }
 
@@ -314,12 +323,18 @@ export class Attempt implements Receiver {
   #waitFor(which: 'first_byte' | 'idle'): void {
     this.#waiting = which
     this.#waitMs = this.#facts.settings.timeout[which]
-    this.#wait(this.#waitMs)
+    this.#wait(0)
   }
 
-  #wait(ms: number): void {
+  /** `told`: chunks of a stream. It may take as long as it keeps talking, which comments are not. */
+  #wait(told: number): void {
     const now = performance.now()
-    this.#waitUntil = now + ms
+    if (told > this.#noted) {
+      this.#noted = told
+      this.#totalUntil = this.#paused ? Number.POSITIVE_INFINITY : now + this.#facts.settings.timeout.total
+    }
+    // Who is paused waits for nothing.
+    if (!this.#paused) this.#waitUntil = now + this.#waitMs
     this.#deadline.move(Math.min(this.#waitUntil, this.#totalUntil), now)
   }
 

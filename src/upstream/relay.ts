@@ -63,11 +63,12 @@ export class StreamRelay {
   deafen(): void {
     this.#listening = false
     this.#stopWriting()
-    if (!this.#over) this.#facts.attempt.resume()
+    if (!this.#over) this.#facts.attempt.drain()
   }
 
   readonly #write = (text: string): void => {
-    if (this.#first) {
+    // A comment is no beginning.
+    if (this.#first && this.#facts.stream.told > 0) {
       this.#first = false
       this.#facts.begun()
     }

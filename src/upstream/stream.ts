@@ -47,6 +47,7 @@ export class AnswerStream {
   #sink: Sink | null = null
   #ready = ''
   #early: JsonObject[] = []
+  #told = 0
   #usage: string | null = null
   #id: string | null = null
   #over: 'done' | 'failed' | null = null
@@ -60,12 +61,17 @@ export class AnswerStream {
 
   /** An event can be told to the client, or the stream is over. Comments do not count: a failure that follows them still gets a status. */
   get begun(): boolean {
-    return this.#early.length > 0 || this.#over !== null
+    return this.#told > 0 || this.#over !== null
+  }
+
+  /** How many chunks can be, or have been, told to the client. */
+  get told(): number {
+    return this.#told
   }
 
   /** The failure that ended it before anything could be told to the client; `null` where there is none. */
   get failedAtOnce(): unknown {
-    return this.#over === 'failed' && this.#early.length === 0 ? this.#error : null
+    return this.#over === 'failed' && this.#told === 0 ? this.#error : null
   }
 
   /** The provider has said all that it had to say. Bytes that follow mean nothing. */
@@ -197,6 +203,7 @@ export class AnswerStream {
   }
 
   #tell(chunk: JsonObject, data: string): void {
+    this.#told++
     this.#ready += `data: ${data}\n\n`
     if (this.#sink === null) this.#early.push(chunk)
     else this.#sink.observe?.(chunk)

@@ -552,6 +552,29 @@ t.test('a fault of ours, met where a timer calls, is the answer to that request'
   await there.seen.at(-1)?.closed
 })
 
+t.test('a stream may take as long as it talks to somebody: comments are no talk', async t => {
+  const repeating =
+    (text: string): Script =>
+    (_seen, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${START}\n\n`)
+      const timer = setInterval(() => response.write(text), 20)
+      response.on('close', () => clearInterval(timer))
+    }
+  const { there, attempt } = await trying(t, repeating(': PROCESSING\n\n'), { stream: true, timeout: { ...FAR, total: 1_000 } })
+  const commenting = attempt()
+  const { error } = await heard(await commenting.answered)
+  t.match(told(commenting.interrupted(error)), { code: 'upstream_timeout', message: /timeout\.total of 1 s/ })
+  await there.seen[0]?.closed
+
+  there.script = repeating(`data: ${START.replace('{"role":"assistant"}', '{"content":"a"}')}\n\n`)
+  const talking = attempt()
+  const answered = await talking.answered
+  const end = heard(answered)
+  talking.drain()
+  t.match((await end).error, { code: 'upstream_timeout', message: /timeout\.total of 1 s/ }, 'nobody listens any more')
+  await there.seen[1]?.closed
+})
+
 t.test('a connection that can not be opened in time', async t => {
   // An address of the documentation's range: nobody answers, or there is no way to it.
   const attempt = attempts(t, 'http://192.0.2.1:9/v1', {
@@ -646,7 +669,7 @@ t.test('who is paused is not silent', async t => {
       response = there.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(`data: ${START}\n\n`)
     },
-    { timeout: { ...FAR, idle: 700 } },
+    { timeout: { ...FAR, idle: 1_500, total: 1_500 } },
   )
   const running: Attempt = attempt({ stream: true })
   const answered = await running.answered
@@ -654,7 +677,7 @@ t.test('who is paused is not silent', async t => {
   running.pause()
   // A piece that was on its way already.
   running.data(Buffer.from(': late\n\n'))
-  await new Promise(resolve => setTimeout(resolve, 1_000))
+  await new Promise(resolve => setTimeout(resolve, 2_000))
   response.write(`data: ${STOP}\n\ndata: [DONE]\n\n`)
   running.resume()
   t.strictSame(await end, { text: `data: ${START}\n\n: late\n\ndata: ${STOP}\n\n`, error: null })

@@ -32,15 +32,16 @@ class FakeResponse extends EventEmitter {
   }
 }
 
-function relaying(watch: RelayFacts['watch'] = null) {
+function relaying(watch: RelayFacts['watch'] = null, first = framed([START], false)) {
   const response = new FakeResponse()
   const calls: string[] = []
   const { stream } = telling({ attached: false })
-  stream.push(Buffer.from(framed([START], false)))
+  stream.push(Buffer.from(first))
   let begun = 0
   const attempt = {
     pause: () => calls.push('pause'),
     resume: () => calls.push('resume'),
+    drain: () => calls.push('drain'),
     abort: (why: GatewayError) => {
       calls.push(`abort ${why.code}`)
       stream.fail(why)
@@ -78,6 +79,17 @@ t.test('each event is written as it comes, and the last bytes are left to the ca
   t.strictSame(await relay.ended, { error: null })
   t.strictSame(response.written, [FIRST, framed([LONG, LONG], false), framed([STOP], false)])
   t.equal(begun(), 1)
+})
+
+t.test('a comment is passed on at once, and is no beginning', async t => {
+  const { response, push, begun, relay } = relaying(null, ': PROCESSING\n\n')
+  await turn()
+  t.strictSame(response.written, [': ping\n\n', ': PROCESSING\n\n'])
+  t.equal(begun(), 0)
+  push(START)
+  t.equal(begun(), 1)
+  push(STOP, '[DONE]')
+  t.strictSame(await relay.ended, { error: null })
 })
 
 t.test('a silent stream is kept alive every 15 s, and a lively one is left alone', async t => {
@@ -171,7 +183,7 @@ t.test('a client that has left hears nothing more, and holds up nobody', async t
   await turn()
   push(LONG)
   relay.deafen()
-  t.strictSame(calls, ['pause', 'resume'])
+  t.strictSame(calls, ['pause', 'drain'])
   push(LONG)
   push(STOP, '[DONE]')
   t.strictSame(await relay.ended, { error: null }, 'the provider is read to its end')
