@@ -11,6 +11,8 @@ import {
   type Reported,
 } from './chat/answer.js'
 import { Chunks } from './chat/chunks.js'
+import { unreadable } from './chat/conversation.js'
+import { type Tool, toolChoiceOf, toolsOf } from './chat/parameters.js'
 import { scrub } from './failure.js'
 import { type Call, type EventTranslator, ProviderFailure, type SseEvent } from './providers/provider.js'
 
@@ -229,24 +231,18 @@ function userContent(content: Json | undefined, path: string): Json {
 
 /** `tools` and `tool_choice`. There is no way to name a tool that must be called, but to offer no other. */
 function offered(body: JsonObject): JsonObject {
-  const choice = body.tool_choice
-  const chosen = isObject(choice) && isObject(choice.function) ? choice.function.name : undefined
-  const tools = functionTools(body.tools)?.filter(
-    tool => chosen === undefined || (isObject(tool.function) && tool.function.name === chosen),
-  )
-  if (tools === undefined || tools.length === 0) return {}
-  if (chosen !== undefined || choice === 'required') return { tools, tool_choice: 'REQUIRED' }
-  return choice === 'none' ? { tools, tool_choice: 'NONE' } : { tools }
+  const choice = toolChoiceOf(body)
+  const all = toolsOf(body)
+  const tools = choice?.mode === 'function' ? all.filter(({ name }) => name === choice.name) : all
+  if (choice?.mode === 'function' && tools.length === 0) throw unreadable('tool_choice', 'names a function that is not among the tools.')
+  if (tools.length === 0) return {}
+  const told = { tools: tools.map(toolOf) }
+  if (choice?.mode === 'function' || choice?.mode === 'required') return { ...told, tool_choice: 'REQUIRED' }
+  return choice?.mode === 'none' ? { ...told, tool_choice: 'NONE' } : told
 }
 
-function functionTools(tools: Json | undefined): JsonObject[] | undefined {
-  if (!Array.isArray(tools)) return undefined
-  const functions = tools.flatMap((tool: Json) => {
-    if (!isObject(tool) || !isObject(tool.function)) return []
-    const { name, description, parameters } = tool.function
-    return [{ type: 'function', function: present({ name, description, parameters: parameters ?? { type: 'object', properties: {} } }) }]
-  })
-  return functions.length === 0 ? undefined : functions
+function toolOf({ name, description, parameters }: Tool): JsonObject {
+  return { type: 'function', function: present({ name, description, parameters: parameters ?? { type: 'object', properties: {} } }) }
 }
 
 function responseFormat(format: Json | undefined): JsonObject | undefined {

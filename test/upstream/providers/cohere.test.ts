@@ -32,7 +32,6 @@ t.test('a request is told in the words of Cohere', async t => {
     tools: [
       { type: 'function', function: { name: 'get_weather', description: 'Weather', parameters: { type: 'object' }, strict: true } },
       { type: 'function', function: { name: 'now' } },
-      { type: 'custom', custom: { name: 'sql' } },
     ],
     response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } },
     messages: [
@@ -109,6 +108,13 @@ t.test('choices of tools, formats and thinking', async t => {
       { tools: made, tool_choice: 'REQUIRED' },
     ],
     [{ tools: [], tool_choice: 'required' }, {}],
+    [
+      {
+        tools: [...tools, { type: 'function', function: { name: 'later' } }],
+        tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'required', tools } },
+      },
+      { tools: made, tool_choice: 'REQUIRED' },
+    ],
     [{ response_format: { type: 'text' } }, {}],
     [{ response_format: { type: 'json_object' } }, { response_format: { type: 'json_object' } }],
     [{ reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
@@ -120,6 +126,16 @@ t.test('choices of tools, formats and thinking', async t => {
     const { model, stream, messages: _, ...rest } = chat?.request?.(sampleCall('chat', { messages, ...given })) ?? {}
     t.strictSame(rest, expected, JSON.stringify(given))
   }
+})
+
+t.test('tools that are no functions, and a choice of none of them, are refused', async t => {
+  const refused = (asked: JsonObject, param: string) => {
+    const call = sampleCall('chat', { messages: [{ role: 'user', content: 'a' }], ...asked })
+    t.throws(() => chat?.request?.(call), { code: 'invalid_request', param })
+  }
+  refused({ tools: [{ type: 'custom', custom: { name: 'sql' } }], tool_choice: 'required' }, 'tools[0]')
+  const tools = [{ type: 'function', function: { name: 'now' } }]
+  refused({ tools, tool_choice: { type: 'function', function: { name: 'then' } } }, 'tool_choice')
 })
 
 t.test('what Cohere has no word for is refused by its path', async t => {
