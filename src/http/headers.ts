@@ -32,17 +32,6 @@ export function passedDown(
   return fields
 }
 
-/** Fields of one name as one. */
-export function joinedFields(headers: Readonly<Record<string, string | string[] | undefined>>): HeaderFields {
-  const fields: Record<string, string> = {}
-  for (const name in headers) {
-    const value = headers[name]
-    if (typeof value === 'string') fields[name] = value
-    else if (value !== undefined) fields[name] = value.join(', ')
-  }
-  return fields
-}
-
 export function upstreamRequestId(upstream: Readonly<Record<string, string | string[] | undefined>>, name: string): string | null {
   const id = upstream[name]
   return typeof id === 'string' && /^[\x21-\x7e]{1,256}$/.test(id) ? id : null

@@ -136,8 +136,8 @@ class HttpDelivery implements Delivery, Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // Informational answers come before the real one.
     this.#asked = null
+    // Informational answers come before the real one.
     if (this.#over || status < 200) return
     this.#way.receiver.head(status, headers)
     if (this.#paused) controller.pause()

@@ -15,7 +15,7 @@ export interface RelayFacts {
   readonly writeTimeoutMs: number
   /** Policies that watch: the head first, then each chunk. What they throw cuts the answer off. `null`: nobody does. */
   readonly watch: { head(): void; event(chunk: JsonObject): void } | null
-  /** At the first event. */
+  /** When the first event is told; a comment is none. */
   readonly begun: () => void
 }
 

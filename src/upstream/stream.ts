@@ -29,7 +29,10 @@ export interface StreamFacts {
   readonly endpoint: Endpoint
   /** The client asked for the usage chunk. */
   readonly includeUsage: boolean
-  /** Fed with each JSON chunk, as the client sees it. Where usage is reported choice by choice, gives what all come to: that is told. */
+  /**
+   * Fed with each JSON chunk in the client's wire, before `id` and `model` are put right; and with usage that was reported before a cut. Where usage
+   * is reported choice by choice, gives what all come to: that is told.
+   */
   readonly meter: (chunk: JsonObject) => Usage | null
 }
 

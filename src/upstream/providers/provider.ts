@@ -4,7 +4,7 @@ import type { JsonObject } from '../../json.js'
 
 export type HeaderFields = Readonly<Record<string, string>>
 
-/** One server-sent event: `data` without its `data: ` and line breaks; `event` where the provider names it. */
+/** One server-sent event: `data` without its `data: `, several lines of it joined by line feeds; `event` where the provider names it. */
 export interface SseEvent {
   readonly event?: string
   readonly data: string
