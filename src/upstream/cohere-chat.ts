@@ -13,7 +13,6 @@ import {
 import { Chunks } from './chat/chunks.js'
 import { unreadable } from './chat/conversation.js'
 import { type Tool, toolChoiceOf, toolsOf } from './chat/parameters.js'
-import { scrub } from './failure.js'
 import { type Call, type EventTranslator, ProviderFailure, type SseEvent } from './providers/provider.js'
 
 /** An OpenAI chat request in Cohere's words. What Cohere has no word for (`n`, `logprobs`, `logit_bias`, `user` …) is left out. */
@@ -262,7 +261,7 @@ const FINISH: Readonly<Record<string, FinishReason>> = {
 /** A reason that is not known yet is `stop`: the answer did end. */
 function finishReason(reason: Json | undefined, told: JsonObject): FinishReason {
   if (reason === 'ERROR' || reason === 'TIMEOUT') {
-    const message = typeof told.error === 'string' ? scrub(told.error) : `The provider's generation ended with ${reason}.`
+    const message = typeof told.error === 'string' ? told.error : `The provider's generation ended with ${reason}.`
     throw new ProviderFailure({ status: reason === 'TIMEOUT' ? 504 : 502, message })
   }
   return (typeof reason === 'string' && Object.hasOwn(FINISH, reason) ? FINISH[reason] : undefined) ?? 'stop'

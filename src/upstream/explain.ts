@@ -30,18 +30,20 @@ export function refused(bytes: Buffer, failed: Failed): GatewayError {
 /** What a failure inside an answer means. */
 export function explained(error: unknown, failed: Failed): GatewayError {
   if (isGatewayError(error)) return error
-  const { status, settings } = failed
+  const { status } = failed
   const failure = error instanceof ErrorEvent ? read(status, error.body, failed) : error instanceof ProviderFailure ? error.failure : {}
   if (failure.torn === true && unframed(failed)) return broke(error, failed)
   if (failure.status !== undefined && failure.status >= 400) return refusal({ ...failure, status: failure.status }, failed)
   const message =
     error instanceof ProviderFailure
-      ? scrub(error.message, secretsOf(settings))
+      ? scrubbed(error.message, failed)
       : error instanceof ErrorEvent
         ? 'The provider reported an error under a status of success.'
         : 'The provider answered with something that cannot be read.'
   const trouble = { against: 'faint', passing: false } as const
-  return new TargetFailure('upstream_invalid_response', message, trouble, { retryable: true, cause: error })
+  // A provider's own words reach no log unscrubbed.
+  const cause = error instanceof ProviderFailure ? undefined : error
+  return new TargetFailure('upstream_invalid_response', message, trouble, { retryable: true, cause })
 }
 
 /** The error event of a stream that had begun. */
@@ -50,7 +52,7 @@ export function interrupted(error: unknown, failed: Failed): GatewayError {
   if (why.origin !== 'upstream' || why.code === 'upstream_timeout') return why
   const known = error instanceof ErrorEvent || error instanceof ProviderFailure
   const message = known && why.code !== 'upstream_invalid_response' ? why.message : 'The provider broke off before the answer was whole.'
-  return new GatewayError('upstream_error', message, { cause: error })
+  return new GatewayError('upstream_error', message, { cause: why })
 }
 
 /** The connection ended before the answer did: it may have run. */
@@ -74,11 +76,12 @@ function read(status: number, body: unknown, { provider }: Failed): Failure {
   }
 }
 
-function refusal(failure: Failure & { readonly status: number }, { settings, asks }: Failed): GatewayError {
-  const message = failure.message === undefined ? {} : { message: scrub(failure.message, secretsOf(settings)) }
-  return refusalOf({ ...failure, ...message }, asks)
+function refusal(failure: Failure & { readonly status: number }, failed: Failed): GatewayError {
+  const message = failure.message === undefined ? {} : { message: scrubbed(failure.message, failed) }
+  return refusalOf({ ...failure, ...message }, failed.asks)
 }
 
-function secretsOf(settings: ProviderSettings): readonly string[] {
-  return settings.api_key === null ? [] : [settings.api_key]
+/** The provider's words as a client, or the log, may see them: all of them pass here. */
+function scrubbed(message: string, { settings: { api_key: key } }: Failed): string {
+  return scrub(message, key === null ? [] : [key])
 }

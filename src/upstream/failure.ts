@@ -9,11 +9,11 @@ const MESSAGE_MAX = 2048
  * What a provider says of its own failure, in any of the shapes that are common: `error.message`, `error` (text), `message` (text or object),
  * `detail` (text or FastAPI's list), `error_type`; the first element where the body is an array. `body` is parsed JSON, or the text where it is
  * none, of which a page says nothing. A number is no code (it is the status once more), and `type` one word as a code is; `status` is only set where
- * the answer's own was a success. The message is scrubbed and at most 2 kB; it is absent where nothing was said.
+ * the answer's own was a success. The message is the provider's own, to be scrubbed before anybody sees it; it is absent where nothing was said.
  */
-export function readFailure(status: number, body: unknown, secrets: readonly string[] = []): Failure {
+export function readFailure(status: number, body: unknown): Failure {
   const top = bounded(Array.isArray(body) ? body[0] : body)
-  if (typeof top === 'string') return top.trimStart().startsWith('<') ? {} : told(top, secrets)
+  if (typeof top === 'string') return top.trimStart().startsWith('<') ? {} : told(top)
   if (!isObject(top)) return {}
   const error = isObject(top.error) ? top.error : top
   const code = codeOf(error.code) ?? codeOf(top.code) ?? codeOf(top.error_type)
@@ -27,7 +27,6 @@ export function readFailure(status: number, body: unknown, secrets: readonly str
         textOf(top.message) ??
         textOf(top.detail) ??
         '',
-      secrets,
     ),
     ...(meant === undefined ? {} : { status: meant }),
     ...(code === undefined ? {} : { code }),
@@ -79,9 +78,8 @@ const HIDDEN: readonly (readonly [RegExp, string])[] = [
   [/\b(to|from|at|host|server|upstream)\s+[a-z][a-z0-9.-]*:\d{2,5}\b/gi, '$1 [address]'],
 ]
 
-function told(text: string, secrets: readonly string[]): Failure {
-  const message = scrub(text, secrets)
-  return message === '' ? {} : { message }
+function told(text: string): Failure {
+  return text.trim() === '' ? {} : { message: text }
 }
 
 /** A text as it is; FastAPI's list as `place: message`; an object as what is said in it, else as JSON. */

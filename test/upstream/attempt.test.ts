@@ -4,11 +4,12 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { CODES, GatewayError } from '../../src/errors.js'
 import type { JsonObject } from '../../src/json.js'
+import { errorText } from '../../src/telemetry/escape.js'
 import type { Attempt } from '../../src/upstream/attempt.js'
 import { httpTransport } from '../../src/upstream/http.js'
 import gemini from '../../src/upstream/providers/gemini.js'
 import geminiCompat from '../../src/upstream/providers/gemini-compat.js'
-import type { Provider, Receiver, Transport, Wire } from '../../src/upstream/providers/provider.js'
+import { type Provider, ProviderFailure, type Receiver, type Transport, type Wire } from '../../src/upstream/providers/provider.js'
 import xai from '../../src/upstream/providers/xai.js'
 import type { WholeAnswer } from '../../src/upstream/whole.js'
 import { chunksIn } from '../support/answer-stream.js'
@@ -303,7 +304,13 @@ t.test('what a translated stream says of its failure is scrubbed, whatever its s
   const { attempt } = await trying(t, (_seen, response) => sse(response, [JSON.stringify(said)]))
   const error = await refused(attempt({ provider: gemini, wire: gemini.wires.chat as Wire, stream: true }))
   t.match(told(error), { code: 'upstream_invalid_response', message: /^no way from/ })
-  t.notMatch(error.message, /sk-ant|10\.0/)
+  t.notMatch(errorText(error), /sk-ant|10\.0/, 'in the log, too')
+  const begun = attempt({ stream: true })
+  const failure = new ProviderFailure({ message: said.error.message })
+  t.notMatch(errorText(begun.interrupted(failure)), /sk-ant|10\.0/)
+  t.match(errorText(begun.interrupted(failure)), 'upstream_invalid_response: no way from', 'which says why')
+  begun.abort(new GatewayError('client_closed', 'Gone.'))
+  await refused(begun)
 })
 
 t.test('what is no answer under a good status', async t => {

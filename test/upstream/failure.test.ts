@@ -110,12 +110,15 @@ t.test('the secrets of the config never pass', async t => {
     }),
     { numRuns: 100 },
   )
-  t.equal(readFailure(401, { error: { message: 'bad key my-own-secret!' } }, ['my-own', 'my-own-secret!']).message, 'bad key [hidden]')
+  t.equal(scrub('bad key my-own-secret!', ['my-own', 'my-own-secret!']), 'bad key [hidden]')
+  const { message = '' } = readFailure(401, { error: { message: `${'a '.repeat(1_020)} my own secret` } })
+  t.match(scrub(message, ['my own secret']), /a \[hidden\]$|…$/, 'nor a part of one, where the message is cut')
+  t.notMatch(scrub(message, ['my own secret']), /my/)
 })
 
 t.test('a message is at most 2 kB, and no character is torn', async t => {
   for (const text of ['a '.repeat(5000), 'é '.repeat(5000), '漢 '.repeat(5000), '👋 '.repeat(5000)]) {
-    const message = readFailure(500, { error: { message: text } }).message ?? ''
+    const message = scrub(readFailure(500, { error: { message: text } }).message ?? '')
     t.ok(Buffer.byteLength(message) <= 2048)
     t.ok(Buffer.byteLength(message) > 2040)
     t.match(message, /…$/)
