@@ -1,5 +1,5 @@
 import type { KindInfo } from './config.js'
-import type { Path, Problem } from './problems.js'
+import { type Path, type Problem, showPath } from './problems.js'
 import type { ReadFile } from './secrets.js'
 
 /** What the checks of one file share: what they may look at, and where they write down what they find. */
@@ -29,6 +29,12 @@ export class Findings {
 
   wrong(path: Path, message: string): void {
     this.problems.push({ path, message })
+  }
+
+  /** Of something that several others lead to: told with the first of them. */
+  wrongOnce(path: Path, message: string): void {
+    const shown = showPath(path)
+    if (!this.problems.some(other => other.message === message && showPath(other.path) === shown)) this.wrong(path, message)
   }
 
   /** The last name of the path is what is wrong. */

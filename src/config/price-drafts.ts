@@ -63,7 +63,9 @@ export function pricesOf({ prices }: Pick<Draft, 'prices'>): Section<'free' | Pr
 function readMoney(findings: Findings, amount: MoneyDraft, path: Path, price: Path): bigint {
   if (typeof amount === 'number') return BigInt(amount)
   const { source } = findings
-  const [currency] = Object.keys(amount) as [string]
+  const [currency] = Object.keys(amount)
+  // The schema has told why there is none left.
+  if (currency === undefined) return 0n
   const rates = findings.names('rates')
   if (!rates.has(currency)) {
     const known = rates.size === 0 ? ': rates: {usd: 1050000} would be one for usd' : didYouMean(currency, rates)
@@ -72,7 +74,7 @@ function readMoney(findings: Findings, amount: MoneyDraft, path: Path, price: Pa
   }
   const decimal = (at: Path) => {
     const value = parseDecimal(source.text(at) ?? '1')
-    if (value === null && typeof source.raw(at) === 'number') findings.wrong(at, 'must be written as a decimal number, such as 2.50')
+    if (value === null && typeof source.raw(at) === 'number') findings.wrongOnce(at, 'must be written as a decimal number, such as 2.50')
     return value
   }
   const own = [...price, 'markup']

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { sha256Of } from '../../src/config/keys.js'
-import { BASE, problems } from './loading.js'
+import { ConfigError, type Path, showPath } from '../../src/config/problems.js'
+import { BASE, load, problems } from './loading.js'
 
 t.test('each thing that can be wrong is said where it stands', async t => {
   const rows: [string, string, string[]][] = [
@@ -255,6 +256,16 @@ t.test('each thing that can be wrong with providers and models', async t => {
       model('price: {input: {usd: 0x10}, output: 0}', 'rates: {usd: 5}\n'),
       ['3:36: models.sandbox/m.price.input.usd: must be written as a decimal number, such as 2.50'],
     ],
+    [
+      'rate in hex, that two amounts are converted at',
+      model('price: {input: {usd: 1}, output: {usd: 2}}', 'rates: {usd: 0x10}\n'),
+      ['4:14: rates.usd: must be written as a decimal number, such as 2.50'],
+    ],
+    [
+      'amount below 0, and none',
+      model('price: {input: {usd: -1}, output: {}}', 'rates: {usd: 5}\n'),
+      ['3:36: models.sandbox/m.price.input.usd: must be at least 0', '3:49: models.sandbox/m.price.output: must have at least one entry'],
+    ],
     ['a list for a price', model('price: [1]'), ['3:22: models.sandbox/m.price: must be `free`, or a map with `input` and `output`']],
     [
       'a rate that is no number',
@@ -386,3 +397,82 @@ colour: blue
     'gateway.yaml:6:1: colour: unknown key (known here: listen, ops, admin, admin_token, timezone, month, ledger, policies, rates, markup, catalog, prices, providers, models, aliases, plans, accounts, keys, limits, timeout, workers, drain_timeout, tls, log)',
   ])
 })
+
+t.test('whatever stands in the place of anything, each problem is told with its place, and no other error comes', async t => {
+  const whole = {
+    listen: '127.0.0.1:1',
+    ops: '127.0.0.1:2',
+    admin: '127.0.0.1:3',
+    admin_token: '0123456789abcdef',
+    timezone: 'UTC',
+    month: 'persian',
+    ledger: { path: 'l.db', durability: 'power', create: true, retention: '30d' },
+    policies: ['auth', 'rate', 'hold', { use: 'budget', with: { a: 1 } }],
+    rates: { usd: 100 },
+    markup: 1.1,
+    catalog: ['openai'],
+    prices: { 'o/gpt-4o': { input: { usd: 1 }, output: { usd: 2 }, markup: 1.2 } },
+    providers: {
+      sandbox: { kind: 'sandbox', timeout: { total: '1m' }, health: { failures: 2 } },
+      o: { kind: 'openai', base_url: 'https://o.example/v1', api_key: 'k', ca: 'ca.pem', proxy: 'environment' },
+      c: { kind: 'claude', options: { region: 'eu' } },
+    },
+    models: {
+      'sandbox/a': {
+        price: { input: { usd: 2.5 }, cached_input: 1, output: { usd: 3 }, request: 4 },
+        parameters: ['temperature'],
+        surfaces: ['chat'],
+        targets: [{ provider: 'o', price: { input: 1, output: 2 }, options: {} }, { provider: 'sandbox' }],
+        fallback: ['b'],
+        tokenizer: 'llama',
+        created: '2025-01-01',
+        options: { pace: 3 },
+      },
+      'sandbox/b': { price: 'free' },
+    },
+    aliases: { b: 'sandbox/b' },
+    plans: { free: { requests_per_minute: 1, models: ['b'] } },
+    accounts: { acme: { opening_balance_rial: 1 } },
+    keys: {
+      k: { plan: 'free', account: 'acme', secret: 'secret', budget: { daily_rial: 1 }, models: ['sandbox/*'], expires: '2030-01-01' },
+    },
+    limits: { body: '1MiB' },
+    timeout: { request: '1s' },
+    workers: 'auto',
+    drain_timeout: '1s',
+    tls: { cert: 'cert.pem', key: 'key.pem', client_ca: 'ca.pem' },
+    log: { level: 'info' },
+  }
+  const broken = [null, true, -1, 1e300, '', 'a/b', '$' + '{NO_SUCH}', [], [null], {}, { x: null }, { usd: -1 }]
+  let told = 0
+  const unplaced: string[] = []
+  for (const path of pathsOf(whole)) {
+    for (const value of broken) {
+      const yaml = JSON.stringify(replaced(whole, path, value))
+      try {
+        load(yaml, { env: { HTTPS_PROXY: 'http://proxy.example:1' } })
+      } catch (error) {
+        const placed =
+          error instanceof ConfigError && error.problems.every(({ line, col, message }) => line > 0 && col > 0 && message !== '')
+        if (!placed) unplaced.push(`${showPath(path)}: ${JSON.stringify(value)}: ${String(error)}`)
+        told++
+      }
+    }
+  }
+  t.strictSame(unplaced, [])
+  t.ok(told > 1000)
+})
+
+/** The way to each value, those of maps and lists included. */
+function pathsOf(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return [path]
+  const entries = Object.entries(value).map(([name, below]) => pathsOf(below, [...path, Array.isArray(value) ? Number(name) : name]))
+  return [...(path.length === 0 ? [] : [path]), ...entries.flat()]
+}
+
+function replaced(value: unknown, [step, ...rest]: Path, by: unknown): unknown {
+  if (step === undefined) return by
+  if (Array.isArray(value)) return value.map((item, index) => (index === step ? replaced(item, rest, by) : item))
+  const map = value as Readonly<Record<string, unknown>>
+  return { ...map, [step]: replaced(map[step], rest, by) }
+}
