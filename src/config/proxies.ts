@@ -16,7 +16,20 @@ export function proxyFor(url: URL, env: Env): ProxyFound {
   if (proxy === null || !/^https?:$/.test(proxy.protocol)) {
     return { problem: `${name.toUpperCase()} of the environment must be an address that begins with http:// or https://` }
   }
+  // It goes out decoded.
+  if (!isDecodable(proxy.username) || !isDecodable(proxy.password)) {
+    return { problem: `the name and the password in ${name.toUpperCase()} of the environment must be percent-encoded (%25 is a %)` }
+  }
   return { proxy: proxy.href }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function variable(env: Env, name: string): string {

@@ -192,6 +192,16 @@ t.test('each thing that can be wrong with providers and models', async t => {
       ['2:31: providers.p.base_url: must end with its path: no ? and no #'],
     ],
     ['empty key', provider('kind: sandbox, api_key: ""'), ['2:31: providers.p.api_key: must not be empty']],
+    ...['sk-x\\n', 'sk\\r\\n-x', ' sk-x', 'sk-x ', 'sk-\\u00e9', 'sk-\\u200b', 'sk\\t-x', 'sk\\0'].map(
+      (key): [string, string, string[]] => [
+        `key that fits in no header: ${key}`,
+        provider(`kind: sandbox, api_key: "${key}"`),
+        [
+          '2:31: providers.p.api_key: must be one line of visible ASCII characters, without a line break or spaces at its ends (`printf %s` writes none where `echo` does)',
+        ],
+      ],
+    ),
+    ['key of two words', provider('kind: sandbox, api_key: "sk x"'), []],
     [
       'options of a kind',
       provider('kind: claude, options: {regoin: eu}'),

@@ -17,6 +17,8 @@ t.test('what the environment says of the way to an address', async t => {
   t.equal(of('https://a.example', { https_proxy: 'http://u:p%40@proxy:1' }), 'http://u:p%40@proxy:1/')
   const problem = 'HTTPS_PROXY of the environment must be an address that begins with http:// or https://'
   for (const wrong of ['socks5://proxy', 'http://', '%', 'http://a b']) t.equal(of('https://a.example', { https_proxy: wrong }), problem)
+  for (const wrong of ['http://u:100%@proxy', 'http://%ff@proxy'])
+    t.match(of('https://a.example', { https_proxy: wrong }), /^the name and the password in HTTPS_PROXY .* must be percent-encoded/, wrong)
 })
 
 t.test('no_proxy', async t => {
