@@ -15,7 +15,7 @@ import { ConfigError, type Path, type PlacedProblem } from './problems.js'
 import { isLoopback, readProviders } from './providers.js'
 import { ModelNames } from './references.js'
 import { conform } from './schema.js'
-import { type ReadFile, readText, reason, variables } from './secrets.js'
+import { type ReadFile, readStream, readText, reason, variables } from './secrets.js'
 import { checkEnforced, checkTimezone, readAddress, readAdmin, readBodyLimit, readLedger, readPolicies, readTimer } from './sections.js'
 import { Source, shownAs } from './source.js'
 import { readTls } from './tls.js'
@@ -24,7 +24,7 @@ export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Kinds of provider, by name. */
   readonly kinds: ReadonlyMap<string, KindInfo>
-  /** Reads every file that the config names, and the config itself. Default: from the disk, as UTF-8. */
+  /** Reads every file that the config names, and the config itself. Default: from the disk, as UTF-8; the config itself may be a pipe then. */
   readonly readFile?: ReadFile
   /** What `file` is relative to, and what messages show it relative to. Default: the process's own. */
   readonly cwd?: string
@@ -54,7 +54,7 @@ export function loadConfig(file: string, options: LoadOptions): Loaded {
   const shown = shownAs(absolute, cwd)
   const folder = dirname(absolute)
   const filled = variables(env, folder, readFile)
-  const document = open(absolute, shown, readFile, text => readDocument(text, filled.fill))
+  const document = open(absolute, shown, options.readFile ?? readStream, text => readDocument(text, filled.fill))
   const source = new Source({ document, shown }, { folder, cwd, readFile, fill: filled.fill })
   const at = (path: Path) => source.at(path)
   const schema = readSchema()

@@ -88,10 +88,25 @@ export function reason(error: unknown): string {
 
 /** UTF-8; throws where the bytes are none, rather than reading a secret that was never written. A byte order mark is dropped. */
 export function readText(path: string): string {
+  return textOf(readBytes(path))
+}
+
+/** The same of what can be read once only, too: a pipe, or standard input. It may wait for who writes there. */
+export function readStream(path: string): string {
   return textOf(readFileSync(path))
 }
 
-/** The same of bytes that were read already. */
+/** What a regular file holds. Throws for any other: a pipe would hold up all requests until somebody writes to it, /dev/zero for ever. */
+export function readBytes(path: string): Buffer {
+  const file = statSync(path)
+  if (!file.isFile() && !file.isDirectory()) throw new Error('it is no regular file, which could be read again at any time')
+  if (file.size > BYTES_MAX) throw new Error('it is larger than 64 MiB')
+  return readFileSync(path)
+}
+
+const BYTES_MAX = 64 * 1024 * 1024
+
+/** Bytes as text, by the rules of `readText`. */
 export function textOf(bytes: Buffer): string {
   // The first TextDecoder of a process costs 5 ms.
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8')

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { type FSWatcher, readFileSync, realpathSync, watch } from 'node:fs'
+import { type FSWatcher, realpathSync, watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { type ReadFile, textOf } from './secrets.js'
+import { type ReadFile, readBytes, textOf } from './secrets.js'
 
 export interface WatchOptions {
   /** Quiet time after the last sign of a change, in milliseconds: editors and copies write in several steps. Default 100. */
@@ -11,7 +11,7 @@ export interface WatchOptions {
 }
 
 export interface Watch {
-  /** Reads a file as text, by its absolute path. What it held is known from then on: anything else is a change, once it is followed. */
+  /** Reads a regular file as text, by its absolute path. What it held is known from then on: anything else is a change, once it is followed. */
   readonly read: ReadFile
   /** Follows these files besides the main one from now on, in place of those before. What a new one that was not read holds now counts as known. */
   follow(extraFiles: readonly string[]): void
@@ -83,7 +83,7 @@ export function watchConfig(file: string, extraFiles: readonly string[], onChang
   return {
     read(path) {
       known.set(path, null)
-      const bytes = readFileSync(path)
+      const bytes = readBytes(path)
       known.set(path, digestOf(bytes))
       return textOf(bytes)
     },
@@ -117,7 +117,7 @@ function placesOf(file: string): string[] {
 function digests(files: readonly string[]): Map<string, string | null> {
   const read = (file: string) => {
     try {
-      return digestOf(readFileSync(file))
+      return digestOf(readBytes(file))
     } catch {
       return null
     }

@@ -1,9 +1,11 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { sha256Of } from '../../src/config/keys.js'
 import { loadConfig } from '../../src/config/load.js'
 import type { ConfigError } from '../../src/config/problems.js'
+import { readText } from '../../src/config/secrets.js'
 import { loadKinds } from '../../src/upstream/kinds.js'
 import { BASE, KINDS, load, problems, ROOT } from './loading.js'
 
@@ -364,6 +366,22 @@ t.test('files on the disk', async t => {
   t.throws(() => loadConfig('../elsewhere.yaml', options), {
     message: `${join(dir, '../elsewhere.yaml')}:1:1: cannot read it: there is no such file`,
   })
+})
+
+t.test('what is no regular file is refused, but for a config that is read once', { skip: process.platform === 'win32' }, async t => {
+  const dir = t.testdir({
+    'gateway.yaml': `prices: p\n${BASE.replace('kind: sandbox', 'kind: sandbox, api_key: "$' + '{file:/dev/zero}"')}`,
+  })
+  execFileSync('mkfifo', [join(dir, 'p')])
+  const why = 'it is no regular file, which could be read again at any time'
+  t.throws(() => loadConfig('gateway.yaml', { env: {}, kinds: KINDS, cwd: dir }), {
+    message: `gateway.yaml:1:9: prices: cannot read ${dir}/p: ${why}\ngateway.yaml:2:47: providers.sandbox.api_key: cannot read /dev/zero: ${why}`,
+  })
+  spawn('sh', ['-c', `echo '${BASE}' > p`], { cwd: dir })
+  t.ok(loadConfig('p', { env: {}, kinds: KINDS, cwd: dir }).config.models.has('sandbox/echo'))
+  truncateSync(join(dir, 'gateway.yaml'), 65 * 1024 * 1024)
+  t.throws(() => readText(join(dir, 'gateway.yaml')), { message: 'it is larger than 64 MiB' })
+  t.throws(() => readText(dir), { code: 'EISDIR' })
 })
 
 t.test('certificate and key must exist and belong together', async t => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -185,6 +186,16 @@ t.test('a busy neighbour in the folder does not put a change off', async t => {
     clearInterval(busy)
   }
   t.strictSame(seen, ['two'])
+})
+
+t.test('what is no regular file is not read: it would block, or take from a pipe what another is to read', async t => {
+  const dir = t.testdir({ 'gateway.yaml': 'one' })
+  const [file, pipe] = [join(dir, 'gateway.yaml'), join(dir, 'pipe')]
+  execFileSync('mkfifo', [pipe])
+  const { watch } = watched(t, file, [pipe, '/dev/zero'], EVENTS)
+  watch.follow([pipe, '/dev/zero'])
+  t.throws(() => watch.read(pipe), { message: /^it is no regular file/ })
+  t.equal(watch.read(file), 'one')
 })
 
 t.test('nothing is called after close, nor followed', async t => {
