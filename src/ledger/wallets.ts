@@ -21,6 +21,7 @@ export const NOTHING: Credited = { credited: 0n, credits: 0n, digest: 0n }
  */
 export class Wallets {
   readonly #accounts = new Map<string, Credited>()
+  readonly #known: Database.Statement<[string]>
   readonly #insertCredit: Database.Statement<[string, string, bigint, string, number]>
   readonly #update: Database.Statement<[bigint, bigint, bigint, string]>
   readonly #insert: Database.Statement<[string, bigint, bigint, bigint]>
@@ -29,6 +30,7 @@ export class Wallets {
 
   /** Throws a DamagedFile where the file does not say what was written to it. */
   constructor(db: Database.Database) {
+    this.#known = db.prepare('SELECT 1 FROM credits WHERE id = ?')
     this.#insertCredit = db.prepare(
       'INSERT INTO credits (id, account, amount, note, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
     )
@@ -58,6 +60,8 @@ export class Wallets {
   /** False when a credit of this id is there already. */
   credit(credit: Credit): boolean {
     const { id, account, amount, note, at } = credit
+    // Before its sum is looked at: what was credited once may be as much as there can be.
+    if (this.#known.get(id) !== undefined) return false
     const before = this.#accounts.get(account)
     const after = withCredit(before ?? NOTHING, credit)
     if (absolute(amount) > AMOUNT_MAX || absolute(after.credited) > AMOUNT_MAX) {

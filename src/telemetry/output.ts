@@ -14,9 +14,12 @@ export interface Output {
   push(line: string): void
   /** Writes what is pending before it returns: for the end of a process that can not wait. */
   flushSync(): void
-  /** Resolves when all that was pushed is written, or lost to an output that fails. */
+  /** Resolves when all that was pushed is written, or lost to an output that fails, or that has taken nothing for DRAIN_MS. */
   drained(): Promise<void>
 }
+
+/** How long a stop waits for a reader that does not read. Milliseconds. */
+const DRAIN_MS = 2_000
 
 export interface OutputOptions {
   /** Characters that may wait; lines beyond are dropped. */
@@ -35,6 +38,7 @@ export function createOutput(destination: Destination, { pendingMax, rest = 0, d
   let scheduled = false
   let resting = false
   let waiting: (() => void)[] = []
+  let stalled = false
 
   function take(): string {
     if (lost > 0) pending.add(dropped(lost))
@@ -84,6 +88,8 @@ export function createOutput(destination: Destination, { pendingMax, rest = 0, d
       if (writing === 0 && !resting) schedule()
     },
     flushSync() {
+      // It would wait for the same reader.
+      if (stalled) return
       const text = take()
       if (text === '') return
       try {
@@ -95,7 +101,14 @@ export function createOutput(destination: Destination, { pendingMax, rest = 0, d
     },
     drained() {
       return new Promise(resolve => {
-        waiting.push(resolve)
+        const late = setTimeout(() => {
+          stalled = true
+          resolve()
+        }, DRAIN_MS)
+        waiting.push(() => {
+          clearTimeout(late)
+          resolve()
+        })
         schedule()
       })
     },

@@ -85,6 +85,14 @@ t.test('neither a credit nor the sum of all may pass what can be kept, in either
   t.equal(found.credited('acme'), -AMOUNT_MAX)
 })
 
+t.test('a credit that is there already is none, however much it was and whatever else was credited', async t => {
+  const { wallets: found } = wallets(t)
+  t.equal(found.credit(credit('opening', AMOUNT_MAX)), true)
+  t.equal(found.credit(credit('opening', AMOUNT_MAX)), false)
+  t.equal(found.credit(credit('opening', AMOUNT_MAX + 1n)), false)
+  t.equal(found.credited('acme'), AMOUNT_MAX)
+})
+
 t.test('without an id, or with a text that the file could not hold as it is: refused, and nothing is changed', async t => {
   const { db, wallets: found } = wallets(t)
   for (const wrong of [credit('', 1n), credit('c\udc00', 1n), credit('c1', 1n, 'a\ud800'), { ...credit('c1', 1n), note: '\ud800' }])

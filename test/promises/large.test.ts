@@ -67,7 +67,9 @@ const ANSWERS = {
   },
 }
 
-const nested = `{"model":"up/m","messages":[{"role":"user","content":"x"}],"metadata":{"a":[${filled('{"b":[[1,2],{}]},')}0]}}`
+/** Not more commas, colons and brackets than a body may have. */
+const deep = `{"b":[["${'x'.repeat(280)}",2],{}]},`
+const nested = `{"model":"up/m","messages":[{"role":"user","content":"x"}],"metadata":{"a":[${filled(deep)}0]}}`
 
 type Row = readonly [name: string, path: string, body: () => string, check: (answer: Answer) => boolean]
 const ROWS: readonly Row[] = [

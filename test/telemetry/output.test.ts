@@ -140,6 +140,17 @@ t.test('a descriptor gets every byte in order', async t => {
   t.equal(readFileSync(file, 'utf8'), `${expected}last\n`)
 })
 
+t.test('a stop does not wait for ever for a reader that does not read', async t => {
+  const { writes, destination } = scripted()
+  const output = createOutput(destination, OPTIONS)
+  output.push('a\n')
+  await turn()
+  output.push('b\n')
+  await output.drained()
+  output.flushSync()
+  t.strictSame(writes, ['a\n'], 'what waits behind it is not written past it')
+})
+
 t.test('a reader that stalls neither blocks the process nor fills its memory', async t => {
   const module = fileURLToPath(new URL('../../src/telemetry/output.js', import.meta.url))
   const script = `

@@ -56,8 +56,9 @@ function relaying(watch: RelayFacts['watch'] = null, first = framed([START], fal
     watch,
     begun: () => begun++,
   })
+  const comment = (text: string) => stream.push(Buffer.from(`: ${text}\n\n`))
   const push = (...data: string[]) => stream.push(Buffer.from(framed(data, false)))
-  return { response, calls, stream, relay, push, begun: () => begun }
+  return { response, calls, stream, relay, push, comment, begun: () => begun }
 }
 
 const FIRST = framed([START], false)
@@ -82,7 +83,8 @@ t.test('each event is written as it comes, and the last bytes are left to the ca
 })
 
 t.test('a comment is passed on at once, and is no beginning', async t => {
-  const { response, push, begun, relay } = relaying(null, ': PROCESSING\n\n')
+  const { response, push, comment, begun, relay } = relaying(null, '')
+  comment('PROCESSING')
   await turn()
   t.strictSame(response.written, [': ping\n\n', ': PROCESSING\n\n'])
   t.equal(begun(), 0)
