@@ -17,8 +17,11 @@ export function sizeOf(targets: readonly Target[], calibrations: Calibrations): 
   let estimateRial = 0n
   for (const target of targets) {
     const input = inputHeld(target, calibrations)
+    const { price } = target.model
     const { output } = target.estimate
-    const rial = cost(target.model.price, { input, cached: 0, output })
+    // What the provider reads from its cache is not known yet, and a price may have it the dearer part.
+    const cached = price !== null && price.cached_input > price.input ? input : 0
+    const rial = cost(price, { input, cached, output })
     if (rial > estimateRial) estimateRial = rial
     if (input > most.input) most.input = input
     if (output > most.output) most.output = output

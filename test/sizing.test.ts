@@ -46,3 +46,18 @@ t.test('each figure is the most of all targets, be it of the first or of the las
   t.strictSame(sizeOf(targets, calibrations), most)
   t.strictSame(sizeOf([...targets].reverse(), calibrations), most)
 })
+
+t.test('input is held for at the dearer of its two prices: none of it, or all, may come from a cache', async t => {
+  const calibrations = new Calibrations(
+    [],
+    async () => {},
+    () => {},
+  )
+  const held = (input: bigint, cached_input: bigint) => {
+    const model = sampleModel({ price: { input, cached_input, output: 1_000_000n, request: 2n } })
+    const target = { name: model.id, weight: 1, rank: 0, model, body: {}, estimate: { input: 10, output: 5 }, bound: 10 }
+    return sizeOf([target], calibrations).estimateRial
+  }
+  t.equal(held(3_000_000n, 1_000_000n), 37n)
+  t.equal(held(1_000_000n, 3_000_000n), 37n)
+})
