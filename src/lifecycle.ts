@@ -277,10 +277,10 @@ async function tellStream(exchange: Exchange, forwarded: Forwarded, runtime: Run
 }
 
 /** Durable when it resolves. */
-async function settle(exchange: Exchange, billable: Billable, end: End, { ledger, clock, calibrations }: Services): Promise<Ran> {
-  const { billing, settled } = settlement(exchange, billable, end, clock)
-  await ledger.settle(exchange.id, settled)
-  calibrations.learn(billable.target.model, billable.target.estimate, billing.usage)
+async function settle(exchange: Exchange, billable: Billable, end: End, services: Services): Promise<Ran> {
+  const { billing, settled } = settlement(exchange, billable, end, services)
+  await services.ledger.settle(exchange.id, settled)
+  services.calibrations.learn(billable.target.model, billable.target.estimate, billing.usage)
   const outcome: Outcome = { state: settled.state, usage: billing.usage, cost: billing.cost }
   return { outcome, billing, error: end.error, status: end.status, billable }
 }

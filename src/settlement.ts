@@ -1,9 +1,11 @@
 import type { Clock } from './clock.js'
 import type { GatewayError } from './errors.js'
 import type { Exchange } from './exchange.js'
+import { AMOUNT_MAX } from './ledger/cells.js'
 import type { EndedBy, EndingRecord, Settlement } from './ledger/ledger.js'
 import { cost, priceText } from './metering/price.js'
 import type { Usage } from './metering/usage.js'
+import type { Services } from './runtime.js'
 import type { Billable } from './upstream/fallback.js'
 
 /** What an exchange is charged for. `cost` and `overrun` in Rial. */
@@ -22,16 +24,29 @@ export interface End {
   readonly error: GatewayError | null
 }
 
-/** The settlement of what `billable` has delivered, at the price of the target that delivered it. */
-export function settlement(exchange: Exchange, billable: Billable, end: End, clock: Clock): { billing: Billing; settled: Settlement } {
+/**
+ * The settlement of what `billable` has delivered, at the price of the target that delivered it. Of what is more than a ledger can keep, the most that it can: a
+ * settlement that is refused would leave its hold open, and charge nothing.
+ */
+export function settlement(
+  exchange: Exchange,
+  billable: Billable,
+  end: End,
+  { clock, fault }: Pick<Services, 'clock' | 'fault'>,
+): { billing: Billing; settled: Settlement } {
   const { usage } = end
-  const charged = cost(billable.target.model.price, usage)
+  const due = cost(billable.target.model.price, usage)
+  const charged = atMost(due)
+  if (charged < due)
+    fault('a request cost more than a ledger can keep', new RangeError(`${due} Rial, of which ${charged} are charged`), {
+      request_id: exchange.id,
+    })
   const record = ending(exchange, end, charged, billable, clock)
   return {
     billing: { usage, cost: charged, overrun: record.overrun_rial, endedBy: end.endedBy },
     settled: {
       state: end.error === null ? 'settled' : 'partial',
-      actual: { tokens: BigInt(usage.input + usage.output), rial: charged },
+      actual: { tokens: atMost(BigInt(usage.input + usage.output)), rial: charged },
       record,
     },
   }
@@ -63,4 +78,8 @@ export function ending(exchange: Exchange, end: End, charged: bigint, billable: 
     ttft_ms: exchange.stream && first !== undefined ? Math.round(first - exchange.since) : null,
     duration_ms: Math.round(now - exchange.since),
   }
+}
+
+function atMost(amount: bigint): bigint {
+  return amount > AMOUNT_MAX ? AMOUNT_MAX : amount
 }

@@ -16,7 +16,7 @@ const exchange = (held: bigint, stream: boolean, first?: number) =>
   ({ estimateRial: held, stream, since: 100, marks: first === undefined ? {} : { first }, tried: [], model }) as unknown as Exchange
 
 const settled = (held: bigint) =>
-  settlement(exchange(held, true, 350.6), billable, { usage, endedBy: 'provider', status: 200, error: null }, clock)
+  settlement(exchange(held, true, 350.6), billable, { usage, endedBy: 'provider', status: 200, error: null }, { clock, fault: () => {} })
 
 t.test('what is settled: all tokens, the cost, and how far it is above the hold', async t => {
   const { billing, settled: written } = settled(20n)

@@ -170,7 +170,7 @@ export interface Difference {
 export interface Ledger {
   /** All claims or none. Refused: the first that does not fit; nothing is written. Per counter: posted + pending + all that this hold claims of it ≤ ceiling. */
   hold(hold: Hold): Promise<Admission>
-  /** The held amounts give way to the actual ones. */
+  /** The held amounts give way to the actual ones. A counter holds 2^53 - 1 at most, and is full then: that a sum is beyond it leaves no hold open. */
   settle(id: string, settlement: Settlement): Promise<Ending>
   /** Held tokens and money are released; what is `counted` stays. */
   void(id: string, record: EndingRecord): Promise<Ending>

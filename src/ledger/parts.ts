@@ -50,14 +50,15 @@ export function checkAmount(id: string, meter: string, amount: Amount): void {
   throw new RangeError(`${id}: ${meter}: an amount is a bigint from 0 to ${AMOUNT_MAX}, not ${String(amount)}`)
 }
 
-/** Throws a RangeError where a counter would pass what it can hold. */
-export function checkPosted(id: string, parts: readonly Part[], amounts: readonly Amount[]): void {
-  for (const { cell } of parts) {
-    let total = cell.posted
-    for (let i = 0; i < parts.length; i++) if ((parts[i] as Part).cell === cell) total += amounts[i] as Amount
-    if (total > AMOUNT_MAX)
-      throw new RangeError(
-        `settlement of ${id}: ${cell.counter.meter} of ${cell.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`,
-      )
+/**
+ * Cuts what the parts leave behind to what their counters can still hold. A hold must end, whatever it and others have come to; a counter that is full then
+ * admits nothing more.
+ */
+export function cutToRoom(parts: readonly Part[], amounts: Amount[]): void {
+  for (let i = 0; i < parts.length; i++) {
+    const { cell } = parts[i] as Part
+    let room = AMOUNT_MAX - cell.posted
+    for (let before = 0; before < i; before++) if ((parts[before] as Part).cell === cell) room -= amounts[before] as Amount
+    if ((amounts[i] as Amount) > room) amounts[i] = room
   }
 }

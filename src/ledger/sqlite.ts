@@ -28,7 +28,7 @@ import type {
 } from './ledger.js'
 import { type FileOptions, openFile } from './open-file.js'
 import { type Held, OpenHolds } from './open-holds.js'
-import { type Asked, checkAmount, checkPosted, claimed, type Part, postedBy, reading, readingOf } from './parts.js'
+import { type Asked, checkAmount, claimed, cutToRoom, type Part, postedBy, reading, readingOf } from './parts.js'
 import { type PostedEntry, Records } from './records.js'
 import { recover, recovered } from './recovery.js'
 import { type Look, Reports } from './reports.js'
@@ -277,6 +277,8 @@ class FileLedger implements SqliteLedger {
     if (this.#open.get(id) !== undefined || this.#records.ended(id)) throw new Error(`hold ${id}: this id was held before`)
     const parts: Part[] = []
     const asked: Asked[] = []
+    // Told last: a ceiling that is reached is the better answer.
+    let beyond: Counter | null = null
     for (const claim of claims) {
       asked.push({ claim, cell: this.#cells.find(claim.counter), ceiling: this.#ceiling(claim.ceiling, claim.counter.subject) })
     }
@@ -289,9 +291,9 @@ class FileLedger implements SqliteLedger {
         const readings = asked.map(readingOf)
         return { admitted: false, refused: claim, reading: readings[claims.indexOf(claim)] as Reading, readings }
       }
-      if (total > AMOUNT_MAX)
-        throw new RangeError(`hold ${id}: ${claim.counter.meter} of ${claim.counter.subject} would come to ${total}, beyond ${AMOUNT_MAX}`)
+      if (total > AMOUNT_MAX) beyond = claim.counter
     }
+    if (beyond !== null) throw new RangeError(`hold ${id}: ${beyond.meter} of ${beyond.subject} would come to more than ${AMOUNT_MAX}`)
     this.#write()
     for (const { cell } of parts) this.#cells.idOf(cell)
     this.#records.hold({ id, at, record, parts })
@@ -320,13 +322,13 @@ class FileLedger implements SqliteLedger {
     if (hold === undefined) return this.#records.ended(id) ? 'already_ended' : 'unknown'
     const { parts } = hold
     const amounts: Amount[] = []
+    for (const part of parts) amounts.push(postedBy(id, part, actual))
+    cutToRoom(parts, amounts)
     const entries: PostedEntry[] = []
-    for (const part of parts) {
-      const amount = postedBy(id, part, actual)
-      amounts.push(amount)
-      if (amount > 0n) entries.push([part.cell.id, amount])
+    for (let i = 0; i < parts.length; i++) {
+      const amount = amounts[i] as Amount
+      if (amount > 0n) entries.push([(parts[i] as Part).cell.id, amount])
     }
-    checkPosted(id, parts, amounts)
     this.#write()
     this.#records.end(hold, state, entries, record)
     this.#timeline.note(id, hold.at)

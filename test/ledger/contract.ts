@@ -270,7 +270,7 @@ export function contract(t: Test, open: (t: Test) => Promise<Ledger>): void {
       t.equal((await ledger.records(query)).map(({ id }) => id.slice(1)).join(''), found, JSON.stringify(query))
   })
 
-  t.test('amounts are bigints from 0 to 2^53 - 1, and so are their sums: others are rejected, and change nothing', async t => {
+  t.test('amounts are bigints from 0 to 2^53 - 1, and so are what is held and credited: others are rejected', async t => {
     const ledger = await open(t)
     const counted = counter('tokens/a/day@0')
     const hold = (id: string, amount: unknown) =>
@@ -295,6 +295,30 @@ export function contract(t: Test, open: (t: Test) => Promise<Ledger>): void {
     await t.rejects(ledger.credit({ id: 'd', account: 'acme', amount: 1n, note: '', at: AT }), RangeError)
     await script(t, ledger, 'read requests/a/day@0 -> posted=1 pending=1\nverify -> same')
     t.equal(ledger.failure, null)
+  })
+
+  t.test('a hold ends whatever its counters have come to: one that is full stays so, and admits nothing more', async t => {
+    const ledger = await open(t)
+    await script(
+      t,
+      ledger,
+      `
+      hold   r1 tokens/a/day@0=1            -> admitted
+      hold   r2 tokens/a/day@0=1            -> admitted
+      hold   r3 tokens/a/day@0=1            -> admitted
+      hold   r4 tokens/a/day@0=1:counted    -> admitted
+      settle r1 tokens=${MAX - 3n}          -> ended
+      settle r2 tokens=5                    -> ended
+      read   tokens/a/day@0                 -> posted=${MAX} pending=2
+      settle r3 tokens=${MAX}               -> ended
+      void   r4                             -> ended
+      read   tokens/a/day@0                 -> posted=${MAX} pending=0
+      hold   r5 tokens/a/day@0=1            -> ! hold r5: tokens of key:a would come to more than ${MAX}
+      hold   r5 tokens/a/day@0=1 acme 1     -> insufficient_balance   # a ceiling is told first
+      verify                                -> same
+    `,
+    )
+    t.strictSame([await ledger.open(), ledger.failure], [[], null])
   })
 
   t.test('an operation with a value that can not be fails alone, whatever is in its batch', async t => {
