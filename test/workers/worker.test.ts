@@ -1,10 +1,10 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { deserialize, serialize } from 'node:v8'
 import t, { type Test } from 'tap'
 import { FRAME, Frames } from '../../src/workers/frames.js'
 import type { Order, Word } from '../../src/workers/messages.js'
 import { Worker } from '../../src/workers/worker.js'
 import { asking, MODELS } from '../support/questions.js'
+import { socketPair } from '../support/socket-pair.js'
 
 interface Owner {
   tell(order: Order): void
@@ -14,12 +14,7 @@ interface Owner {
 
 /** A worker in this process, with a test as its owner. */
 async function begun(t: Test): Promise<Owner> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const accepted = new Promise<Socket>(resolve => server.once('connection', resolve))
-  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
-  const far = await accepted
-  server.close()
+  const [near, far] = await socketPair()
   new Worker(far)
   const words: Word[] = []
   let heard = (): void => {}
