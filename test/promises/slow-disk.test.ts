@@ -76,10 +76,11 @@ t.test(
     t.ok(p99 < 50, `p99 ${p99} ms`)
     t.ok(Math.min(...waits) >= SYNC_MS, `forwarded ${Math.min(...waits)} ms after it was asked at the earliest`)
     t.ok(Math.min(...durations) >= 2 * SYNC_MS, 'and answered when the settlement was durable, too')
+    const finished = performance.now() // before it is written: the gateway may have it before we go on
     stream.finish({ prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 })
-    const finished = performance.now()
     await talking.until('[DONE]')
-    t.ok((talking.pieces.at(-1)?.at ?? 0) - finished >= SYNC_MS - 5, '[DONE] comes after the settlement is durable')
+    const doneMs = (talking.pieces.at(-1)?.at ?? 0) - finished
+    t.ok(doneMs >= SYNC_MS, `[DONE] comes ${doneMs} ms later, when the settlement is durable`)
   },
 )
 
