@@ -29,6 +29,7 @@ export async function buildChain(facts: ChainFacts): Promise<Chain> {
     try {
       const policy = await build(use, facts)
       policies.push(policy)
+      checkHooks(use.use, policy)
       checkCodes(use.use, policy.codes)
     } catch (error) {
       problems.push({ ...placed(use.at), path: 'policies', message: (error as Error).message })
@@ -50,9 +51,56 @@ async function build(use: PolicyUse, facts: ChainFacts): Promise<Policy> {
   const factory = module.default
   if (typeof factory !== 'function') throw new Error(`policy ${JSON.stringify(use.use)} has no function as its default export`)
   const options = optionsOf(use, module.options)
-  const policy = (await (factory as PolicyFactory<unknown>)(options, hostFor(use.use, facts))) as unknown
+  const policy = await make(use.use, factory as PolicyFactory<unknown>, options, hostFor(use.use, facts))
   if (!isObject(policy) || typeof policy.name !== 'string') throw new Error(`policy ${JSON.stringify(use.use)} made nothing with a name`)
   return policy as unknown as Policy
+}
+
+async function make(use: string, factory: PolicyFactory<unknown>, options: unknown, host: Host): Promise<unknown> {
+  try {
+    return await factory(options, host)
+  } catch (error) {
+    throw new Error(`policy ${JSON.stringify(use)} can not be made: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+type Hook = Exclude<keyof Policy, 'name' | 'codes'>
+
+const EVERY_HOOK: Readonly<Record<Hook, true>> = {
+  identify: true,
+  amend: true,
+  admit: true,
+  forward: true,
+  observe: true,
+  respond: true,
+  finish: true,
+  close: true,
+}
+const HOOKS = Object.keys(EVERY_HOOK) as Hook[]
+
+/** A hook that goes by a wrong name would never run, and what it was to refuse would pass. */
+function checkHooks(use: string, policy: Policy): void {
+  const named = `policy ${JSON.stringify(use)}`
+  const hooks: readonly string[] = HOOKS.filter(hook => policy[hook] !== undefined)
+  for (const hook of HOOKS)
+    if (!['undefined', 'function'].includes(typeof policy[hook])) throw new Error(`${named}: ${hook} is no function`)
+  for (const method of methods(policy)) {
+    const meant = hooks.includes(method) ? '' : didYouMean(method, HOOKS)
+    if (meant !== '') throw new Error(`${named} has a function ${JSON.stringify(method)}, which is no hook${meant}`)
+  }
+  if (hooks.length === 0) throw new Error(`${named} has no hook; there are ${HOOKS.join(', ')}`)
+}
+
+/** The names of all functions that an object has, its classes' included. Getters are not run. */
+function methods(policy: object): string[] {
+  const found: string[] = []
+  for (let owner = policy; owner !== null && owner !== Object.prototype; owner = Object.getPrototypeOf(owner)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner)))
+      if (typeof value === 'function' && name !== 'constructor') found.push(name)
+  }
+  return found
 }
 
 /** Label values of metrics: few, and of one shape. */

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { readBytes, reason } from './config/secrets.js'
 import { isPath } from './config/sections.js'
 import { isObject } from './json.js'
 
@@ -31,11 +32,11 @@ export async function importPlugin(use: string, place: PluginPlace): Promise<Rec
 function asItIs(file: string): URL {
   const url = pathToFileURL(file)
   try {
-    url.searchParams.set('sha256', createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16))
+    url.searchParams.set('sha256', createHash('sha256').update(readBytes(file)).digest('hex').slice(0, 16))
     // CommonJS goes by the file's name alone.
     Reflect.deleteProperty(createRequire(file).cache, realpathSync(file))
-  } catch {
-    // The import says what is wrong with it.
+  } catch (error) {
+    throw new Error(`${file}: ${reason(error)}`, { cause: error })
   }
   return url
 }

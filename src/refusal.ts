@@ -1,6 +1,6 @@
 import { GatewayError } from './errors.js'
 import type { Asked } from './exchange.js'
-import type { Admission } from './ledger/ledger.js'
+import type { Admission, Claim } from './ledger/ledger.js'
 
 type Refused = Extract<Admission, { admitted: false }>
 
@@ -46,7 +46,8 @@ export function refusal({ refused, reading }: Refused, exchange: Asked, now: num
   const words = WORDS.get(code) ?? { what: () => `Ceiling ${code}`, unit: counter.meter, remedy: 'raise it' }
   const end = counter.window.end
   const resets = Number.isFinite(end)
-  const permanent = counter.window.kind === 'all' ? false : amount > ceiling
+  // A wallet can be credited at any time.
+  const permanent = amount > ceiling && (counter.window.kind !== 'all' || refused.ends === 'released')
   const onlyHeld = reading.posted + amount <= ceiling
   const wait = Math.max(1, Math.ceil((end - now) / 1000))
   const figures = `ceiling ${ceiling}, used ${reading.posted}, held ${reading.pending}, this request needs up to ${amount} ${words.unit}`
@@ -55,11 +56,7 @@ export function refusal({ refused, reading }: Refused, exchange: Asked, now: num
   const retryAfter = paymentRequired ? (onlyHeld && reading.pending > 0n ? 1 : undefined) : resets ? wait : 1
   return new GatewayError(
     code,
-    `${words.what(exchange, counter.subject)} reached: ${figures}. ${
-      refused.ends === 'released' && WORDS.has(code)
-        ? `Wait until one has ended, or ${words.remedy}.`
-        : advice(permanent, resets, end, words.remedy, iso)
-    }`,
+    `${words.what(exchange, counter.subject)} reached: ${figures}. ${advice(refused, permanent, words.remedy, iso)}`,
     {
       ...(status === undefined ? {} : { status }),
       ...(retryAfter === undefined ? {} : { retryAfter }),
@@ -76,7 +73,12 @@ export function refusal({ refused, reading }: Refused, exchange: Asked, now: num
   )
 }
 
-function advice(permanent: boolean, resets: boolean, end: number, remedy: string, iso: (ms: number) => string): string {
-  if (permanent) return `It can never fit: ask for less (a smaller max_tokens), or ${remedy}.`
-  return resets ? `There is room again at ${iso(end)}, or ${remedy}.` : `Ask for less (a smaller max_tokens), or ${remedy}.`
+function advice({ ends, counter: { meter, window } }: Claim, permanent: boolean, remedy: string, iso: (ms: number) => string): string {
+  if (ends === 'released' && !permanent) return `Wait until one has ended, or ${remedy}.`
+  // What a request uses of other meters is not the client's to choose.
+  const less = meter === 'tokens' || meter === 'rial' ? 'ask for less (a smaller max_tokens), or ' : ''
+  if (permanent) return `It can never fit: ${less}${remedy}.`
+  if (Number.isFinite(window.end)) return `There is room again at ${iso(window.end)}, or ${remedy}.`
+  const all = `${less}${remedy}.`
+  return `${all.charAt(0).toUpperCase()}${all.slice(1)}`
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -74,7 +75,7 @@ t.test('a file that was edited is another module, one that was not is the same',
 })
 
 t.test('the codes of policies are known, and are names', async t => {
-  const policy = (codes: string) => `export default () => ({ name: 'x', codes: ${codes} })\n`
+  const policy = (codes: string) => `export default () => ({ name: 'x', codes: ${codes}, admit() {} })\n`
   const { chain } = await built(t, { 'a.mjs': policy('["too_many", "closed"]'), 'b.mjs': policy('[]') }, ['./a.mjs', 'auth', './b.mjs'])
   t.strictSame(chain.codes, new Set(['too_many', 'closed']))
   for (const wrong of ['"too_many"', '[1]', '["Too many"]', '[""]', '["a".repeat(65)]', 'Array(33).fill("a")']) {
@@ -84,6 +85,31 @@ t.test('the codes of policies are known, and are names', async t => {
       wrong,
     )
   }
+})
+
+t.test('a hook by a wrong name would let all pass: it is told', async t => {
+  const rows: [policy: string, problem: RegExp | null][] = [
+    ['{ admitt() {} }', /has a function "admitt", which is no hook \(did you mean "admit"\?\)$/],
+    ['{ admit() {}, Finish() {} }', /"Finish", which is no hook \(did you mean "finish"\?\)$/],
+    ['new (class { admits() {} })()', /"admits", which is no hook/],
+    ['{ admit: 5 }', /admit is no function$/],
+    ['{ refuse() {} }', /has no hook; there are identify, amend, admit, .* close$/],
+    ['{ close() {} }', null],
+    ['{ admit: undefined, finish() {}, count() {}, get respnd() { throw new Error("asked") } }', null],
+    ['new (class { #held = 1; admit() {} tell() { return this.#held } })()', null],
+  ]
+  for (const [policy, problem] of rows) {
+    const files = { 'x.mjs': `export default () => { const made = ${policy}; made.name = 'x'; return made }\n` }
+    if (problem === null) await built(t, files, ['./x.mjs'])
+    else await t.rejects(built(t, files, ['./x.mjs']), { message: problem }, policy)
+  }
+})
+
+t.test('a policy that is no regular file is not waited for', { skip: process.platform === 'win32' }, async t => {
+  const folder = t.testdir({})
+  execFileSync('mkfifo', [join(folder, 'pipe.mjs')])
+  const importing = importPlugin(join(folder, 'pipe.mjs'), { folder: POLICIES, configFile: '/nowhere/gateway.yaml' })
+  await t.rejects(importing, { message: /pipe\.mjs: it is no regular file/ })
 })
 
 t.test('a package, however it exports itself', async t => {
@@ -157,9 +183,9 @@ t.test('every policy that can not be had is told at once, with its place', async
     /^gateway\.yaml:5:5: .*"\.\/none\.mjs" has no function as its default export/,
     /^gateway\.yaml:6:5: .*made nothing with a name/,
     /^gateway\.yaml:7:5: .*made nothing with a name/,
-    /^gateway\.yaml:8:5: .*no luck/,
+    /^gateway\.yaml:8:5: policies: policy "\.\/throws\.mjs" can not be made: no luck$/,
     /^gateway\.yaml:9:5: .*can not be loaded/,
-    /^gateway\.yaml:10:5: .*can not be loaded/,
+    /^gateway\.yaml:10:5: policies: policy "\.\/absent\.mjs" can not be loaded: \/\S+\/absent\.mjs: there is no such file$/,
     /^gateway\.yaml:11:5: .*neither a policy nor a package/,
   ])
   t.equal(error.problems.length, 8)

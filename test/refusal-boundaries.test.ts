@@ -1,7 +1,7 @@
 import t from 'tap'
 import { ANONYMOUS, type Asked } from '../src/exchange.js'
 import { accountRial, keyRequests, keyRial, keyTokens } from '../src/ledger/counters.js'
-import type { Admission, Counter } from '../src/ledger/ledger.js'
+import type { Admission, Counter, Ends } from '../src/ledger/ledger.js'
 import { refusal } from '../src/refusal.js'
 
 const NOW = 1_700_000_000_000
@@ -16,9 +16,9 @@ interface Figures {
   readonly amount: bigint
 }
 
-function refused(code: string, counter: Counter, { ceiling, posted = 0n, pending = 0n, amount }: Figures) {
+function refused(code: string, counter: Counter, { ceiling, posted = 0n, pending = 0n, amount }: Figures, ends: Ends = 'measured') {
   const reading = { counter, ceiling, posted, pending }
-  const claim = { counter, amount, ceiling, code }
+  const claim = { counter, amount, ceiling, code, ends }
   const admission: Extract<Admission, { admitted: false }> = { admitted: false, refused: claim, reading, readings: [reading] }
   const { message, status, retryAfter, shouldRetry, details } = refusal(admission, { key: KEY } as Asked, NOW, iso)
   return { message, status, retryAfter, shouldRetry, permanent: details?.permanent, resets_at: details?.resets_at }
@@ -46,6 +46,23 @@ t.test('what alone is larger than its ceiling can never fit; what is as large as
   t.match(tokens(100n), { permanent: false, message: /There is room again at T\+5000, or raise tokens_per_minute of its plan\./ })
   t.equal(tokens(100n).shouldRetry, undefined)
   t.match(tokens(101n), { permanent: true, shouldRetry: false, message: /It can never fit: ask for less/ })
+})
+
+t.test('what to do instead is what helps: fewer tokens do so where tokens or Rial are counted, and nowhere else', async t => {
+  const all = { kind: 'all', start: 0, end: Number.POSITIVE_INFINITY } as const
+  const day = { kind: 'day', start: 0, end: NOW + 5000 } as const
+  const own = { meter: 'in_flight', subject: 'key:a', window: all }
+  const full = { ceiling: 1n, pending: 1n, amount: 1n }
+  const rows: [told: ReturnType<typeof refused>, advice: RegExp, permanent: boolean][] = [
+    [refused('rate_limit_rpd', keyRequests('a', day), { ceiling: 0n, amount: 1n }), / fit: raise requests_per_day of its plan\.$/, true],
+    [refused('too_many', own, full, 'released'), / in_flight\. Wait until one has ended, or raise it\.$/, false],
+    [refused('too_many', own, { ceiling: 0n, amount: 1n }, 'released'), / It can never fit: raise it\.$/, true],
+    [refused('too_many', own, full), / in_flight\. Raise it\.$/, false],
+  ]
+  for (const [{ message, permanent }, advice, never] of rows) {
+    t.match(message, advice)
+    t.equal(permanent, never, message)
+  }
 })
 
 t.test('money that is only held comes back soon; money that is spent does not', async t => {
