@@ -1,6 +1,6 @@
 import type { ProviderSettings } from '../config/config.js'
 import { GatewayError, isGatewayError } from '../errors.js'
-import { readFailure, scrub } from './failure.js'
+import { readFailure, SECRET_MIN, scrub } from './failure.js'
 import { type Failure, type Provider, ProviderFailure } from './providers/provider.js'
 import { refusalOf, retryAfter } from './refusal.js'
 import { refusalBody } from './refusal-body.js'
@@ -77,8 +77,19 @@ function read(status: number, body: unknown, { provider }: Failed): Failure {
 }
 
 function refusal(failure: Failure & { readonly status: number }, failed: Failed): GatewayError {
-  const message = failure.message === undefined ? {} : { message: scrubbed(failure.message, failed) }
-  return refusalOf({ ...failure, ...message }, failed.asks)
+  const { message, code, param, ...rest } = failure
+  const told = {
+    ...rest,
+    ...(message === undefined ? {} : { message: scrubbed(message, failed) }),
+    ...(code === undefined || showsKey(code, failed) ? {} : { code }),
+    ...(param === undefined || showsKey(param, failed) ? {} : { param }),
+  }
+  return refusalOf(told, failed.asks)
+}
+
+/** A code and a parameter are single words: they are passed on as they are, or not at all. */
+function showsKey(word: string, { settings: { api_key: key } }: Failed): boolean {
+  return key !== null && key.length >= SECRET_MIN && word.includes(key)
 }
 
 /** The provider's words as a client, or the log, may see them: all of them pass here. */

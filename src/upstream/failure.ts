@@ -4,6 +4,8 @@ import type { Failure } from './providers/provider.js'
 
 /** Bytes of a message that are passed on. */
 const MESSAGE_MAX = 2048
+/** A shorter one would tear words apart, and is no secret. */
+export const SECRET_MIN = 6
 
 /**
  * What a provider says of its own failure, in any of the shapes that are common: `error.message`, `error` (text), `message` (text or object),
@@ -48,8 +50,8 @@ export function said(bytes: Buffer): unknown {
 /** Removes what a client must not see: the given secrets, anything like a key, addresses, stack traces. At most 2 kB of UTF-8. */
 export function scrub(message: string, secrets: readonly string[] = []): string {
   let text = message
-  // The longest first: a secret may be part of another one. A very short one would tear words apart, and is none.
-  for (const secret of secrets.filter(secret => secret.length >= 6).sort((a, b) => b.length - a.length)) {
+  // The longest first: a secret may be part of another one.
+  for (const secret of secrets.filter(secret => secret.length >= SECRET_MIN).sort((a, b) => b.length - a.length)) {
     text = text.replaceAll(secret, '[hidden]')
   }
   // Before the patterns, so that their time is bounded whatever a provider sends.

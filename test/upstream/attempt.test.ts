@@ -299,6 +299,18 @@ t.test('what a kind says in words of its own', async t => {
   t.match(told(await refused(attempt(streamed))), OPERATOR, 'first in a stream')
 })
 
+t.test('a code or a parameter that shows the key of the gateway is not passed on', async t => {
+  const { there, attempt } = await trying(t, chat(), { settings: { api_key: 'own_secret' } })
+  for (const [code, param, expected] of [
+    ['own_secret', 'messages.own_secret', { code: 'upstream_rejected', param: null }],
+    ['not_own_secret_', 'messages', { code: 'upstream_rejected', param: 'messages' }],
+    ['key_not_found', 'messages[0]', { code: 'key_not_found', param: 'messages[0]' }],
+  ] as const) {
+    there.script = (_seen, response) => json(response, 400, { error: { message: 'no', code, param } })
+    t.match(told(await refused(attempt())), expected)
+  }
+})
+
 t.test('what a translated stream says of its failure is scrubbed, whatever its status', async t => {
   const said = { error: { message: 'no way from sk-ant-test to http://10.0.0.1/x' } }
   const { attempt } = await trying(t, (_seen, response) => sse(response, [JSON.stringify(said)]))
