@@ -53,6 +53,8 @@ export function unknownKeywords(schema: unknown, path = '#'): string[] {
 const NAMED = new Set(['properties', 'patternProperties', '$defs'])
 const NESTED = new Set(['items', 'additionalProperties', 'propertyNames'])
 const NOTHING = Symbol('nothing')
+/** Of more choices than these the nearest alone is told, where one is near. */
+const CHOICES_TOLD = 12
 
 class Walk {
   readonly problems: Problem[] = []
@@ -163,6 +165,7 @@ class Walk {
     const choices = 'const' in schema ? [schema.const] : Array.isArray(schema.enum) ? (schema.enum as unknown[]) : undefined
     if (choices === undefined || choices.includes(value)) return undefined
     const guess = typeof value === 'string' ? didYouMean(value, choices.map(String)) : ''
+    if (guess !== '' && choices.length > CHOICES_TOLD) return `must not be ${JSON.stringify(value)}${guess}`
     return `must be ${either(choices.map(String))}${guess}`
   }
 

@@ -133,8 +133,10 @@ class Manual {
 
   #typeName(type: Json | undefined, schema: JsonObject): string {
     if (type === 'string' && schema.title !== undefined) return text(schema.title)
-    if (type === 'array')
-      return `list of ${isObject(schema.items) && schema.items.enum !== undefined ? choices(schema.items.enum) : 'text'}`
+    if (type === 'array') {
+      const { enum: listed } = isObject(schema.items) ? schema.items : {}
+      return `list of ${Array.isArray(listed) && listed.length <= CHOICES_MAX ? choices(listed) : 'text'}`
+    }
     return TYPES.get(String(type)) ?? String(type ?? 'anything')
   }
 
@@ -194,6 +196,9 @@ function bounds({ type, minimum, maximum, exclusiveMinimum }: JsonObject): strin
   const from = exclusiveMinimum === undefined ? `from ${minimum}` : `above ${exclusiveMinimum}`
   return `a ${TYPES.get(String(type)) ?? String(type)}, ${from}, up to ${maximum}`
 }
+
+/** More would make a table unreadable; a wrong one is told with all that there are. */
+const CHOICES_MAX = 12
 
 function choices(values: Json): string {
   return Array.isArray(values) ? values.map(one => code(String(one))).join(', ') : ''

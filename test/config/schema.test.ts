@@ -4,6 +4,7 @@ import { Filled, readDocument } from '../../src/config/document.js'
 import { readSchema } from '../../src/config/load.js'
 import { showPath } from '../../src/config/problems.js'
 import { conform, KEYWORDS, unknownKeywords } from '../../src/config/schema.js'
+import { ENDPOINTS } from '../../src/endpoints/endpoints.js'
 import { isObject, type JsonObject } from '../../src/json.js'
 
 const said = (schema: JsonObject, value: unknown) =>
@@ -157,6 +158,27 @@ t.test('the schema of gateway.yaml', async t => {
     JSON.parse(readFileSync(new URL('../../../config/gateway.schema.json', import.meta.url), 'utf8')).$schema,
     'https://json-schema.org/draft/2020-12/schema',
   )
+})
+
+interface Schema {
+  readonly $defs: {
+    readonly model: { readonly properties: { readonly parameters: { readonly items: { readonly enum: readonly string[] } } } }
+  }
+}
+
+t.test('what a model may accept is what there is to ask for', async t => {
+  const { parameters } = (readSchema() as unknown as Schema).$defs.model.properties
+  const named = new Set(parameters.items.enum)
+  for (const { surface, parameters } of ENDPOINTS) for (const name of parameters) t.ok(named.has(name), `${surface}: ${name}`)
+  const known = new Set(ENDPOINTS.flatMap(({ fields, parameters }) => [...fields, ...parameters]))
+  t.strictSame(
+    [...named].filter(name => !known.has(name)),
+    [],
+  )
+  t.strictSame(said(parameters as unknown as JsonObject, ['temprature', 'xyzzy']), [
+    '[0]: must not be "temprature" (did you mean "temperature"?)',
+    `[1]: must be ${[...named].slice(0, -1).join(', ')} or web_search_options`,
+  ])
 })
 
 t.test('a document knows where everything stands', async t => {

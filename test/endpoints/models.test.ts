@@ -15,7 +15,7 @@ const { config } = load(
   acme-eu: {kind: sandbox}
 models:
   openai/gpt-4o: {price: {input: 7, output: 9}, parameters: [temperature, tools, suffix], fallback: [acme-eu/secret-name]}
-  openai/both: {price: free, surfaces: [completions, chat], parameters: [temperature, tools, suffix, unheard_of]}
+  openai/both: {price: free, surfaces: [completions, chat], parameters: [temperature, tools, suffix, dimensions]}
   openai/ranks: {price: {request: 5}, surfaces: [rerank], upstream: secret-upstream}
   acme-eu/secret-name: {price: free}
 aliases: {fast: openai/gpt-4o}
