@@ -55,6 +55,11 @@ t.test('respond answers by itself: nobody waits, nothing more is asked of the pr
   await t.rejects(running.post(CHAT, BODY))
   const talking = talk(running.url + CHAT, { body: { ...BODY, stream: true } })
   t.equal(await talking.ended, 'cut')
+  t.strictSame(
+    up.seen.map(({ body }) => body.stream === true),
+    [false, true],
+    'each was forwarded once',
+  )
   await up.seen[1]?.closed
   t.equal(await metric(running, 'model_gateway_holds_open'), 0)
   t.equal(await running.stop(), 0)

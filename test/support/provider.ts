@@ -32,7 +32,16 @@ export async function provider(t: { teardown(fn: () => unknown): unknown }, scri
   const seen: Seen[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
-    const closed = new Promise<void>(resolve => response.once('close', () => (response.writableFinished ? undefined : resolve())))
+    const closed = new Promise<void>(resolve => {
+      const { socket } = request
+      const gone = () => {
+        socket.off('close', gone)
+        if (!response.writableFinished) resolve()
+      }
+      response.once('close', gone)
+      // An answer that waits until the one before it is written hears nothing of its connection.
+      socket.once('close', gone)
+    })
     request.on('error', () => {})
     request.on('data', chunk => chunks.push(chunk))
     request.on('end', () => {
