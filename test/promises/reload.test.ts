@@ -293,7 +293,7 @@ t.test('a secret that is changed while the gateway starts, or reloads, is taken'
 export default () => {
   const next = new URL('next.txt', import.meta.url)
   if (existsSync(next)) renameSync(next, new URL('secret.txt', import.meta.url))
-  return { name: 'rotates' }
+  return { name: 'rotates', close() {} }
 }
 `
   const folder = t.testdir({ 'rotates.mjs': rotates, 'secret.txt': 'mgk_first', 'next.txt': 'mgk_second' })

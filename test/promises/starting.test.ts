@@ -148,7 +148,7 @@ t.test('SIGHUP while it starts is minded once it has', async t => {
   const signals = `let made = 0
 export default () => {
   if (++made === 1) process.kill(process.pid, 'SIGHUP')
-  return { name: 'signals' }
+  return { name: 'signals', close() {} }
 }
 `
   const folder = t.testdir({ 'signals.mjs': signals })

@@ -271,7 +271,7 @@ t.test('a config that one of them can not run has credited nothing', async t => 
   const running = await gateway(t, two((await provider(t)).url))
   writeFileSync(
     join(running.folder, 'picky.mjs'),
-    `export default () => { if (process.argv[2] === '2') throw new Error('not here'); return { name: 'picky' } }`,
+    `export default () => { if (process.argv[2] === '2') throw new Error('not here'); return { name: 'picky', close() {} } }`,
   )
   const config = two('http://127.0.0.1:9', { balance: 5000 }).replaceAll('acme', 'newbie')
   await running.reload(
@@ -288,7 +288,7 @@ t.test('not ready while it starts; who comes to the first worker before the last
   const waits = `import { existsSync } from 'node:fs'
 export default async () => {
   while (process.argv[2] === '2' && !existsSync(new URL('go', import.meta.url))) await new Promise(resolve => setTimeout(resolve, 10))
-  return { name: 'waits' }
+  return { name: 'waits', close() {} }
 }
 `
   writeFileSync(join(folder, 'waits.mjs'), waits)
@@ -329,7 +329,7 @@ t.test('a worker that begins while the others make ready for a config changes wi
       writeFileSync(at('asked'), '')
       while (!existsSync(at('go'))) await sleep(10)
     }
-    return { name: 'slow' }
+    return { name: 'slow', close() {} }
   }`
   writeFileSync(join(running.folder, 'slow.mjs'), slow)
   const reloaded = running.reload(
@@ -372,7 +372,7 @@ t.test('a worker that does not run the new config ends its requests under the ol
       writeSync(4, Buffer.concat([head, word]))
       throw new Error('not here')
     }
-    return { name: 'liar' }
+    return { name: 'liar', close() {} }
   }`
   writeFileSync(join(running.folder, 'liar.mjs'), liar)
   await running.reload(before.replace(KEY, 'mgk_new').replace('providers:', 'policies: [auth, ./liar.mjs, rate, budget, hold]\nproviders:'))
