@@ -1,8 +1,10 @@
 import { isObject, type JsonObject } from '../../json.js'
-import { chatAnswer, chatEvents, chatRequest } from '../cohere-chat.js'
 import { bearer, plainDocuments } from '../compatible.js'
 import { inputTexts, inputType, inputTypeOption } from '../embedding.js'
 import { readFailure } from '../failure.js'
+import { chatAnswer } from './cohere/answer.js'
+import { chatRequest } from './cohere/request.js'
+import { chatEvents } from './cohere/stream.js'
 import type { Call, Provider } from './provider.js'
 
 /**
