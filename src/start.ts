@@ -74,7 +74,8 @@ export interface Whole {
 
 /** Starts all of it. Throws a ConfigError, or an Error of the ledger or a listener, and leaves nothing running. */
 export async function start(options: GatewayOptions, { changed, checks }: Whole): Promise<Parts> {
-  const clock = steady(options.clock ?? systemClock)
+  let told: Log | undefined
+  const clock = steady(options.clock ?? systemClock, undefined, ms => told?.warn(setBack(ms)))
   // Before the file is read: a change while the gateway starts must not be missed.
   const watch = watchConfig(options.file, [], changed)
   const undo: (() => unknown)[] = [() => watch.close()]
@@ -83,6 +84,7 @@ export async function start(options: GatewayOptions, { changed, checks }: Whole)
     const { config, warnings, files } = loaded
     watch.follow(files)
     const log = options.log(config)
+    told = log
     let counting: Metrics | undefined
     const ledger = await openLedger({
       ...config.ledger,
@@ -206,6 +208,10 @@ export async function start(options: GatewayOptions, { changed, checks }: Whole)
     for (const step of undo) await step()
     throw error
   }
+}
+
+function setBack(ms: number): string {
+  return `the clock was set back by ${Math.round(ms / 1000)} s: windows go on from where it was, at half the pace, until it is there again; if it had been wrong, a restart goes by what it says now`
 }
 
 /** Tells of a hold that nobody was left to end. */

@@ -23,3 +23,29 @@ t.test('a steady clock shows the wall clock, and where that steps back goes on a
   t.equal(pass(1000), 4_602_250)
   t.equal(clock.monotonic(), monotonic)
 })
+
+t.test('a step back of more than a minute is told, once for each', async t => {
+  let wall = 1_000_000
+  let monotonic = 0
+  const told: number[] = []
+  const clock = steady({ now: () => wall, monotonic: () => monotonic }, undefined, ms => told.push(ms))
+  const step = (ms: number): void => {
+    wall += ms
+    clock.now()
+  }
+  const pass = (ms: number): void => {
+    monotonic += ms
+    step(ms)
+  }
+  clock.now()
+  step(-60_000)
+  t.strictSame(told, [], 'less is corrected all the time')
+  step(-1)
+  pass(10)
+  t.strictSame(told, [60_001])
+  pass(2)
+  pass(130_000)
+  step(365 * 86_400_000)
+  step(-365 * 86_400_000)
+  t.strictSame(told, [60_001, 365 * 86_400_000])
+})

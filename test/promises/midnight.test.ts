@@ -99,6 +99,7 @@ t.test('a clock that is set back reopens no window, neither one that was used up
     await clock.set(back)
     t.same(codes(await ask(running, 1)), ['key_daily_budget_reached'], back)
   }
+  t.ok(await running.line('the clock was set back by'))
   await clock.set('2026-11-22T20:30:05Z')
   t.same(codes(await ask(running, 1)), ['ok'], 'the next day comes all the same')
   await running.stop()
