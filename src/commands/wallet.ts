@@ -51,6 +51,8 @@ Exits 1 when there is too little to take out, or the key was used for another am
 const HISTORY_MAX = 100
 
 export async function run(args: string[], io: Io): Promise<number> {
+  const below = args.find(arg => /^-[0-9]/.test(arg))
+  if (below !== undefined) throw new UsageError(`${below} is no amount: write whole Rial above 0; wallet debit takes money out`)
   const {
     flags: given,
     words: [first, account, ...rest],

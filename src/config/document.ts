@@ -63,6 +63,7 @@ export function readDocument(text: string, fill: Fill): Document {
 }
 
 function sentence(message: string, line: string): string {
+  if (message.includes('multiple documents')) return 'YAML: a second document begins here: the config is one, without a line of --- inside'
   const plain = message.includes('flow-error-end') ? 'a { or [ is not closed' : `${message.charAt(0).toLowerCase()}${message.slice(1)}`
   const unquoted = line.replace(/"[^"]*"|'[^']*'/g, '')
   const hint = /[{[].*\$\{/.test(unquoted) ? ` (inside { } and [ ], put \${…} in quotes)` : ''

@@ -55,8 +55,11 @@ export class ModelNames {
     }
   }
 
-  #check(path: Path, name: string): boolean {
-    if (!this.#unpriced.has(name)) return checkReference(this.findings, path, 'model or alias', name, this.#known)
+  /** `asker`: the alias that names it, which can not have meant itself. */
+  #check(path: Path, name: string, asker?: string): boolean {
+    if (this.#known.has(name)) return true
+    if (!this.#unpriced.has(name))
+      return checkReference(this.findings, path, 'model or alias', name, new Set([...this.#known].filter(known => known !== asker)))
     this.findings.wrong(path, `${JSON.stringify(name)} is in the catalog, but prices has no whole price for it: it is not served`)
     return false
   }
@@ -76,7 +79,7 @@ export class ModelNames {
       const seen = way.indexOf(next)
       if (seen === 0) this.findings.wrong(path, `leads back to itself: ${[...way, next].join(' → ')}`)
       if (seen >= 0) return undefined
-      if (way.length === 1 && !this.#check(path, next)) return undefined
+      if (way.length === 1 && !this.#check(path, next, alias)) return undefined
       way.push(next)
     }
   }

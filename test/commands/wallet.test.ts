@@ -114,7 +114,7 @@ t.test('what is wrong with a call is said, and changes nothing: exit 2', async t
     [['wallet', 'show', 'acm'], /did you mean "acme"/],
     [['wallet', 'credit', 'acme', '1,00'], /"1,00" is no amount/],
     [['wallet', 'credit', 'acme', '0'], /the amount is 0/],
-    [['wallet', 'credit', 'acme', '-5'], /there is no option -5/],
+    [['wallet', 'credit', 'acme', '-5'], /-5 is no amount: write whole Rial above 0; wallet debit takes money out/],
     [['wallet', 'credit', 'acme', '1.5'], /is no amount/],
     [['wallet', 'credit', 'acme', '9007199254740992'], /more than a wallet can hold/],
     [['wallet', 'credit', 'acme', '5', '--not', 'x'], /there is no option --not \(did you mean "--note"\?\)/],

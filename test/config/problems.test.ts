@@ -18,6 +18,11 @@ t.test('each thing that can be wrong is said where it stands', async t => {
       `providers: {a: {kind: x\${K}}}\nmodels:\n  b: c\n`,
       ['1:25: YAML: unexpected flow-map-start at node end (inside { } and [ ], put $' + '{…} in quotes)'],
     ],
+    [
+      'two documents',
+      `---\n${BASE}---\nlisten: 1\n`,
+      ['4:1: YAML: a second document begins here: the config is one, without a line of --- inside'],
+    ],
     ['tag', `${BASE}month: !persian x\n`, ['3:8: YAML: unresolved tag: !persian']],
     ['unknown anchor', `${BASE}plans: *p\n`, ['3:8: plans: there is no anchor &p before this']],
     ['anchor within itself', `${BASE}x-a: &a [*a]\n`, ['3:10: x-a[0]: there is no anchor &a before this']],
@@ -63,6 +68,7 @@ t.test('each thing that can be wrong is said where it stands', async t => {
       `${BASE}aliases: {a: sandbox/ecko}\n`,
       ['3:14: aliases.a: there is no model or alias "sandbox/ecko" (did you mean "sandbox/echo"?)'],
     ],
+    ['alias that is nearly its own name', `${BASE}aliases: {fast: fas}\n`, ['3:17: aliases.fast: there is no model or alias "fas"']],
     [
       'alias that is a model',
       `${BASE}aliases: {sandbox/echo: sandbox/echo}\n`,
