@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import type { EndedBy, RecordState } from '../ledger/ledger.js'
 import type { Usage } from '../metering/usage.js'
 import { type Collect, collector } from './collect.js'
@@ -212,11 +213,21 @@ export function createMetrics(options: MetricsOptions): Metrics {
       addProcess?.()
       await collect(known)
       for (const [surface, count] of inFlight) gauges.inFlight.set({ surface }, count)
-      const text = (await registry.metrics()).replaceAll(' Nan\n', ' NaN\n')
+      const text = (await printed(registry)).replaceAll(' Nan\n', ' NaN\n')
       const format = formatFor(accept)
       return { contentType: CONTENT_TYPES[format], body: format === 'text' ? text : openMetrics(text) }
     },
   }
+}
+
+/** As `registry.metrics()` prints it, but others have their turn after each family: one with a series for each of 10,000 keys takes 20 ms. */
+async function printed(registry: Registry): Promise<string> {
+  const texts: string[] = []
+  for (const { name } of registry.getMetricsAsArray()) {
+    texts.push(await registry.getSingleMetricAsString(name))
+    await turn()
+  }
+  return `${texts.join('\n\n')}\n`
 }
 
 /** The metrics of the process wait until the gateway has begun to answer, or the first scrape: reading them takes 30 ms. Milliseconds. */

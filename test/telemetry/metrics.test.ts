@@ -258,6 +258,21 @@ t.test('text and OpenMetrics may be scraped in turn, and at once, and neither ch
   t.strictSame(await samples(all, OPENMETRICS).then(found => found.get('key_requests_total{key="app-a"}')), 1)
 })
 
+t.test('a scrape lets others have their turn after each family', async t => {
+  const rendering = metrics().render(undefined)
+  let turns = 0
+  let over = false
+  void rendering.finally(() => {
+    over = true
+  })
+  while (!over) {
+    await new Promise(setImmediate)
+    turns++
+  }
+  const families = (await rendering).body.match(/^# TYPE /gm)?.length ?? 0
+  t.ok(families > 20 && turns > families, `${turns} turns, ${families} families`)
+})
+
 t.test('how late the event loop is, while requests are under way', async t => {
   const all = metrics({ process: true })
   const lags = async () => {
