@@ -6,12 +6,13 @@ import { ANONYMOUS } from './exchange.js'
 import { checkBodyHeaders, readBody } from './http/body.js'
 import { errorFields, passedDown } from './http/headers.js'
 import { endWithin, sendContinue, sendJson, sendStreamHead } from './http/respond.js'
+import { AMOUNT_MAX } from './ledger/cells.js'
 import type { Claim, EndingRecord } from './ledger/ledger.js'
 import { priceText } from './metering/price.js'
 import { NO_USAGE, type Usage } from './metering/usage.js'
 import type { Pieces } from './pieces.js'
 import type { HeaderFields, MaybePromise, Outcome } from './policy.js'
-import { refusal } from './refusal.js'
+import { beyondLedger, refusal } from './refusal.js'
 import type { Runtime, Services } from './runtime.js'
 import { type Billing, type End, ending, settlement } from './settlement.js'
 import { charge, sizeOf } from './sizing.js'
@@ -74,6 +75,7 @@ async function admit(exchange: Exchange, endpoint: Endpoint, runtime: Runtime, s
   const claimed = chain.admit(exchange as Asked)
   const claims = claimed instanceof Promise ? await claimed : claimed
   if (exchange.gone) throw clientClosed()
+  if (estimateRial > AMOUNT_MAX && claims.some(({ counter }) => counter.meter === 'rial')) throw beyondLedger(estimateRial)
   const admission = await ledger.hold({ id: exchange.id, at: exchange.at, claims, record: admissionRecord(exchange, question, claims) })
   exchange.claims = claims
   exchange.readings = admission.readings

@@ -1,5 +1,6 @@
 import { GatewayError } from './errors.js'
 import type { Asked } from './exchange.js'
+import { AMOUNT_MAX } from './ledger/cells.js'
 import type { Admission, Claim } from './ledger/ledger.js'
 
 type Refused = Extract<Admission, { admitted: false }>
@@ -81,4 +82,12 @@ function advice({ ends, counter: { meter, window } }: Claim, permanent: boolean,
   if (Number.isFinite(window.end)) return `There is room again at ${iso(window.end)}, or ${remedy}.`
   const all = `${less}${remedy}.`
   return `${all.charAt(0).toUpperCase()}${all.slice(1)}`
+}
+
+/** No wallet can hold as much, and no counter count it. */
+export function beyondLedger(rial: bigint): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `This request may cost ${rial} Rial, more than can be held for one (${AMOUNT_MAX}). Ask for less (a smaller max_tokens), or tell the operator: the price of its model may be wrong.`,
+  )
 }

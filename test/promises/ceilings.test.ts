@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { type Answer, gateway, inspect, metric } from '../support/gateway.js'
+import { type Answer, gateway, inspect, metric, yaml } from '../support/gateway.js'
 import { gate, provider } from '../support/provider.js'
 import { wallClock } from '../support/wall-clock.js'
 
@@ -260,3 +260,24 @@ function checkRefusal(t: Test, answer: Answer, ceiling: Ceiling, { each, most, f
     t.ok(Math.abs(Number(headers.get(`x-ratelimit-reset-${of}`)) - wait) <= 1)
   }
 }
+
+t.test('what costs more than a ledger can hold is refused, and nothing is held or forwarded', async t => {
+  const up = await provider(t)
+  const running = await gateway(t, yaml(up.url).replace('{input: 1000000,', '{request: 9007199254740991, input: 1000000,'))
+  const body = { model: 'up/m', messages: [{ role: 'user', content: 'Hello' }] }
+  t.match(await running.post('/v1/chat/completions', body), {
+    status: 400,
+    json: {
+      error: {
+        code: 'invalid_request',
+        message: /^This request may cost 900719925474\d{4} Rial, more than can be held for one \(9007199254740991\)\./,
+      },
+    },
+  })
+  t.equal(up.seen.length, 0)
+  t.equal(await running.stop(), 0)
+  await inspect(running.folder, async ledger => {
+    t.strictSame(await ledger.open(), [])
+    t.strictSame(await ledger.verify(), [])
+  })
+})
