@@ -22,6 +22,9 @@ interface Round {
   readonly alone: number
 }
 
+/** Each worker has to be compiled by its own part of the requests. */
+const WARM_SECONDS = 25
+
 const [rounds = '5', seconds = '6'] = process.argv.slice(2)
 const provider = await far()
 const results = new Map<string, Round[]>()
@@ -64,7 +67,7 @@ async function measured(workers: number, env: Record<string, string>): Promise<R
   const ended = new Promise(resolve => child.once('exit', resolve))
   try {
     const port = await listening(log)
-    await flood(folder, port, ORDINARY, 64, 8)
+    await flood(folder, port, ORDINARY, 64, WARM_SECONDS)
     const before = processes(pid).map(ticks)
     const { perSecond, errors } = await flood(folder, port, ORDINARY, 64, Number(seconds))
     if (errors > 0)
