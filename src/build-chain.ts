@@ -80,17 +80,17 @@ const EVERY_HOOK: Readonly<Record<Hook, true>> = {
 }
 const HOOKS = Object.keys(EVERY_HOOK) as Hook[]
 
-/** A hook that goes by a wrong name would never run, and what it was to refuse would pass. */
+/** A hook that goes by a wrong name would never run, and what it was to refuse would pass. A name that is near a hook's which is there is a name of its own. */
 function checkHooks(use: string, policy: Policy): void {
   const named = `policy ${JSON.stringify(use)}`
-  const hooks: readonly string[] = HOOKS.filter(hook => policy[hook] !== undefined)
+  const missing = HOOKS.filter(hook => policy[hook] === undefined)
   for (const hook of HOOKS)
     if (!['undefined', 'function'].includes(typeof policy[hook])) throw new Error(`${named}: ${hook} is no function`)
   for (const method of methods(policy)) {
-    const meant = hooks.includes(method) ? '' : didYouMean(method, HOOKS)
+    const meant = Object.hasOwn(EVERY_HOOK, method) ? '' : didYouMean(method, missing)
     if (meant !== '') throw new Error(`${named} has a function ${JSON.stringify(method)}, which is no hook${meant}`)
   }
-  if (hooks.length === 0) throw new Error(`${named} has no hook; there are ${HOOKS.join(', ')}`)
+  if (missing.length === HOOKS.length) throw new Error(`${named} has no hook; there are ${HOOKS.join(', ')}`)
 }
 
 /** The names of all functions that an object has, its classes' included. Getters are not run. */

@@ -95,6 +95,7 @@ t.test('a hook by a wrong name would let all pass: it is told', async t => {
     ['{ admit: 5 }', /admit is no function$/],
     ['{ refuse() {} }', /has no hook; there are identify, amend, admit, .* close$/],
     ['{ close() {} }', null],
+    ['{ admit() {}, admits() {} }', null],
     ['{ admit: undefined, finish() {}, count() {}, get respnd() { throw new Error("asked") } }', null],
     ['new (class { #held = 1; admit() {} tell() { return this.#held } })()', null],
   ]
