@@ -31,9 +31,7 @@ export class Wallets {
   /** Throws a DamagedFile where the file does not say what was written to it. */
   constructor(db: Database.Database) {
     this.#known = db.prepare('SELECT 1 FROM credits WHERE id = ?')
-    this.#insertCredit = db.prepare(
-      'INSERT INTO credits (id, account, amount, note, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
-    )
+    this.#insertCredit = db.prepare('INSERT INTO credits (id, account, amount, note, at) VALUES (?, ?, ?, ?, ?)')
     this.#update = db.prepare('UPDATE wallets SET credited = ?, credits = ?, digest = ? WHERE account = ?')
     this.#insert = db.prepare('INSERT INTO wallets (account, credited, credits, digest) VALUES (?, ?, ?, ?)')
     this.#setDigest = db.prepare('UPDATE wallets_digest SET digest = ?')
@@ -71,7 +69,7 @@ export class Wallets {
     }
     if (id === '' || LONE_SURROGATE.test(`${id} ${account} ${note}`))
       throw new RangeError(`credit '${id}': it needs an id, and texts that can be written`)
-    if (this.#insertCredit.run(id, account, amount, note, at).changes === 0) return false
+    this.#insertCredit.run(id, account, amount, note, at)
     if (before === undefined) this.#insert.run(account, after.credited, after.credits, after.digest)
     else if (this.#update.run(after.credited, after.credits, after.digest, account).changes !== 1) {
       throw new DamagedFile(`it has lost the wallet of ${account}`)

@@ -15,6 +15,8 @@ const rounds = Number(process.argv[2] ?? 3)
 const SECONDS = 3
 /** Each kind of load makes the compiler think again about what the others have taught it: after four rounds of all kinds it is done. */
 const WARM_ROUNDS = 4
+/** The programs in Node.js between load and provider. */
+const BETWEEN: readonly string[] = ['pipe', 'process', 'power']
 const BURST = { lines: 8, streams: 10, chunks: 400 }
 const SLOW = 1000
 
@@ -63,7 +65,7 @@ rows.set('provider', emptyRow())
 
 for (const program of programs) {
   row(program).idle = rssOf(program.pid)
-  for (let i = 0; i < WARM_ROUNDS && isNode(program); i++) {
+  for (let i = 0; i < WARM_ROUNDS && isBetween(program); i++) {
     say(`warming up, ${i + 1} of ${WARM_ROUNDS}: ${program.name}`)
     await measure(program, emptyRow())
   }
@@ -77,12 +79,12 @@ for (let round = 0; round < rounds; round++) {
 for (const program of programs) {
   row(program).most = rssOf(program.pid)
   // A process of Node has garbage from the load that it would give back meanwhile: those are asked when they are new, below.
-  if (!isNode(program)) row(program).slow.push(await slowStreamsAdd(program))
+  if (!isBetween(program)) row(program).slow.push(await slowStreamsAdd(program))
 }
 for (const program of programs) await program.stop()
 const again = await far()
 for (let i = 0; i < 2 * rounds + 1; i++) {
-  for (const name of ['pipe', 'process', 'power']) {
+  for (const name of BETWEEN) {
     say(`start ${i + 1}: ${name}`)
     const program =
       name === 'pipe'
@@ -100,9 +102,9 @@ const sync = await datasync(folder)
 await rm(folder, { recursive: true })
 print()
 
-/** A program that is compiled while it runs, and grows with what it was asked. */
-function isNode({ name }: Program): boolean {
-  return name !== 'provider' && name !== 'nginx'
+/** Is compiled by what it is asked itself, and grows with it. */
+function isBetween({ name }: Program): boolean {
+  return BETWEEN.includes(name)
 }
 
 async function slowStreamsAdd({ pid, port }: Program): Promise<number> {
